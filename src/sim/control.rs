@@ -212,7 +212,7 @@ impl Network {
     /// socket gets an error.
     #[track_caller]
     pub fn partition(&self, a: &str, b: &str) {
-        let text = format!("and {b} are cut off from each other");
+        let text = format!("is cut off from {b}");
         self.inject("partition", &[a, b], text, |kernel, hosts| kernel.partition(hosts[0], hosts[1]));
     }
 
@@ -235,7 +235,7 @@ impl Network {
             (hosts[0], was_cut)
         });
         if was_cut {
-            self.tell(host, format!("and {b} reach each other again"));
+            self.tell(host, format!("reaches {b} again, and {b} it"));
         }
     }
 
@@ -243,7 +243,7 @@ impl Network {
     /// [`release`](Self::release). Packets that are on their way still arrive.
     #[track_caller]
     pub fn hold(&self, a: &str, b: &str) {
-        let text = format!("and {b} have their packets held");
+        let text = format!("has its packets to and from {b} held");
         self.inject("hold", &[a, b], text, |kernel, hosts| kernel.hold(hosts[0], hosts[1]));
     }
 
@@ -255,7 +255,7 @@ impl Network {
             kernel.release(hosts[0], hosts[1]);
             hosts[0]
         });
-        self.tell(host, format!("and {b} get the packets that were held"));
+        self.tell(host, format!("gets what was held on the way from {b}, and {b} from it"));
     }
 
     /// Stops a node. Its sockets vanish without a packet, and its tasks are cancelled before any other is

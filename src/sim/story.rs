@@ -18,7 +18,7 @@ const SHOWN_FAULTS: usize = 10;
 /// Upper bound of the pairs of nodes whose lost packets a page lists.
 const SHOWN_PAIRS: usize = 4;
 /// Upper bound of the characters of a line.
-const WIDTH: usize = 160;
+const WIDTH: usize = 200;
 
 /// When and where a run has failed, and what happened before.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Teller<'_> {
         }
         for JournalEntry { at, host, what } in &faults[faults.len().saturating_sub(SHOWN_FAULTS)..] {
             if let Incident::Fault(text) = what {
-                self.line(page, *at, *host, text, true);
+                self.line(page, *at, *host, text, 0);
             }
         }
         by_name.iter().take(SHOWN_PAIRS).for_each(|(names, lost)| tell_losses(page, names, lost));
@@ -90,27 +90,29 @@ impl Teller<'_> {
         }
     }
 
-    /// Tells what nodes noted and sent. Lines before which others are left out begin with two dots.
+    /// Tells what nodes noted and sent. A line begins with the number of things that are left out before it.
     fn tell_rest(&self, page: &mut String, told: Vec<Told>, subjects: &[(&str, &str)]) {
         let weights: Vec<Weight> = told.iter().map(|told| told.weight(subjects)).collect();
         let chosen = choose(&weights, SHOWN.saturating_sub(page.lines().count()));
         if !chosen.is_empty() {
-            *page += "What the nodes noted and sent (two dots: more was left out before):\n";
+            *page += "What the nodes noted and sent (+12: so many things before are left out):\n";
         }
         let mut next = 0;
         for (at, told) in told.into_iter().enumerate().filter(|(at, _)| chosen.contains(at)) {
-            let is_next = at == next;
+            let skipped = at - next;
             next = at + 1;
-            self.line(page, told.at, told.host, &told.what.text(self.kernel), is_next);
+            let mark = if told.is_fault { "*** " } else { "" };
+            let what = format!("{mark}{}", told.what.text(self.kernel));
+            self.line(page, told.at, told.host, &what, skipped);
         }
     }
 
     /// Adds a line to a page.
-    fn line(&self, page: &mut String, at: Duration, host: HostId, what: &str, is_next: bool) {
+    fn line(&self, page: &mut String, at: Duration, host: HostId, what: &str, skipped: usize) {
         let what = what.replace('\n', "\\n");
         let (at, node, width) = (at.as_secs_f64(), self.kernel.name(host), self.width);
-        let begin = if is_next { "  " } else { ".." };
-        let line = format!("{begin}{at:>11.6}  {node:<width$}  {what}");
+        let begin = if skipped > 0 { format!("+{skipped}") } else { String::new() };
+        let line = format!("{begin:>5}{at:>12.6}  {node:<width$}  {what}");
         let end = line.char_indices().nth(WIDTH).map_or(line.len(), |(end, _)| end);
         *page += &line[..end];
         *page += if end < line.len() { "...\n" } else { "\n" };

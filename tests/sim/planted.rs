@@ -178,7 +178,7 @@ fn a_page_shows_the_faults_that_matter_and_what_was_around_them() {
     let order = text.split_once(" on the node test: order ").expect(&text).1.split(' ').next().unwrap();
     assert!(text.contains("This run has 1 of the seed's "), "{text}");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let crashes: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].ends_with("shop    crashes")).collect();
+    let crashes: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].ends_with("crashes")).collect();
     // In the list of faults, and among what happened.
     let [_, crash] = crashes[..] else { panic!("{crashes:?} {text}") };
     let acknowledged = format!("notes: acknowledges order {order}");

@@ -139,9 +139,11 @@ impl<'a> Search<'a> {
             _ if faults == 0 => "This seed has no faults.".into(),
             0 => format!("This run has none of the seed's {faults} faults, and fails in the same way."),
             left if left == faults => {
-                "This run has all faults of the seed; with fewer it fails in no way or another.".into()
+                "This run has all faults of the seed. With fewer, it does not fail in this way.".into()
             }
-            left => format!("This run has {left} of the seed's {faults} faults, and fails in the same way."),
+            left => {
+                format!("This run has {left} of the seed's {faults} faults alone, and fails in the same way.")
+            }
         };
         let picks = match picks {
             _ if choices == 0 => String::new(),
