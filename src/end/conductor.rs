@@ -61,7 +61,7 @@ impl<'a> Conductor<'a> {
         }
         let (stuck, jobs_lost) = self.wait_until_cleared();
         let (began, at_first, ended) = crew.parting.counts();
-        let (all_ended, left) = crew.state().tasks.census();
+        let (all_ended, left) = crew.state.tasks.census();
         let (all, finished) = ((all_ended + left).saturating_sub(at_first), ended.saturating_sub(at_first));
         let places = stuck.iter().filter_map(|thread| thread.spawned_at);
         places.for_each(|spawned_at| cancelled_tasks.remove_one(spawned_at));
@@ -81,7 +81,7 @@ impl<'a> Conductor<'a> {
     /// Waits until no task is left but those that wait for the report, and no closure waits or runs on the
     /// blocking threads; or until the deadline, or a shutdown.
     fn wait(&self) {
-        let tasks = &self.crew.state().tasks;
+        let tasks = &self.crew.state.tasks;
         tasks.watch();
         loop {
             // After a wake-up: what its sender did before is visible to the count.
@@ -103,13 +103,13 @@ impl<'a> Conductor<'a> {
     fn list(&self) -> Grouping {
         let (polls, mut left) = (tasks_of(self.crew, self.pool.stations().iter()), Grouping::default());
         let polled: Vec<_> = polls.iter().filter_map(|poll| Some((poll.task, poll.spawned_at?))).collect();
-        self.crew.state().list_tasks(&polled, &mut left);
+        self.crew.state.list_tasks(&polled, &mut left);
         left
     }
 
     /// Returns how many tasks are left.
     fn left(&self) -> usize {
-        self.crew.state().tasks.count()
+        self.crew.state.tasks.count()
     }
 
     /// Waits until every thread that was told to stop is gone or stuck. Gives up after [`ENOUGH`]. Returns
@@ -132,7 +132,7 @@ impl<'a> Conductor<'a> {
     /// wait `began`; and so is an unknown one that drops tasks, until none was dropped for [`OUTSIDE_GRACE`].
     fn check_threads(&mut self, began: Instant) -> (Vec<StuckThread>, bool) {
         let (now, stations) = (Instant::now(), self.pool.stations());
-        let dropped = (self.crew.state().tasks.census().0 as u64).wrapping_sub(self.blocking.doomed() as u64);
+        let dropped = (self.crew.state.tasks.census().0 as u64).wrapping_sub(self.blocking.doomed() as u64);
         if dropped != self.dropped.0 {
             self.dropped = (dropped, now);
         }

@@ -41,13 +41,13 @@ use conductor::{Conductor, entries, start_conductor, tasks_of};
 /// conductor: then tasks are not accepted any more, and no others are cancelled.
 pub(crate) async fn drain(pool: &Arc<Pool>, crew: &Arc<Crew>, deadline: Option<Instant>) -> DrainReport {
     task_here(pool, crew);
-    let caller = Caller { crew, key: crew.parting.enter(crew.state(), deadline) };
+    let caller = Caller { crew, key: crew.parting.enter(&crew.state, deadline) };
     if let Err(error) = crew.parting.conduct(|| start_conductor(crew, pool)) {
         panic!("a drain needs a thread, and none can be started: {error}");
     }
     poll_fn(|cx| {
         let task = task_here(pool, crew);
-        crew.parting.poll_report(crew.state(), caller.key, task, cx.waker().clone())
+        crew.parting.poll_report(&crew.state, caller.key, task, cx.waker().clone())
     })
     .await
 }
@@ -60,7 +60,7 @@ pub(crate) async fn drain(pool: &Arc<Pool>, crew: &Arc<Crew>, deadline: Option<I
 /// In a simulation, which is on one thread, and if no thread can be started for the conductor, the calling
 /// thread conducts the end.
 pub(crate) fn shut_down(pool: &Arc<Pool>, crew: &Arc<Crew>, until: Option<Instant>) -> Vec<StuckThread> {
-    crew.parting.enter(crew.state(), Some(Instant::now()));
+    crew.parting.enter(&crew.state, Some(Instant::now()));
     crew.halt();
     let (is_here, mut conducts) = (crew.is_here(), false);
     let _ = crew.parting.conduct(|| {
@@ -92,7 +92,7 @@ struct Caller<'a> {
 
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
-        self.crew.parting.leave(self.crew.state(), self.key);
+        self.crew.parting.leave(&self.crew.state, self.key);
     }
 }
 
@@ -109,5 +109,5 @@ fn task_here(pool: &Arc<Pool>, crew: &Crew) -> Option<usize> {
         "`drain` waits for this runtime's closures that block, so none of them can wait for it: await the drain in a \
          `block_on` of a thread that is not the runtime's"
     );
-    crew.state().task_here()
+    crew.state.task_here()
 }

@@ -15,19 +15,19 @@ impl Crew {
     /// and then for the tasks that it has spawned.
     #[inline]
     pub(crate) fn accepts_from_here(&self) -> bool {
-        !self.parting.is_closed() || !self.parting.is_stopped() && self.state().task_here().is_some()
+        !self.parting.is_closed() || !self.parting.is_stopped() && self.state.task_here().is_some()
     }
 
     /// Returns whether the calling thread is one of the crew's, or in one of its tasks.
     pub(crate) fn is_here(&self) -> bool {
         let me = thread::current().id();
         sync::lock(&self.roll).threads.iter().any(|(thread, _)| thread.id() == me)
-            || self.state().task_here().is_some()
+            || self.state.task_here().is_some()
     }
 
     /// Has all workers stop after the polls that they are in. Wakes those that sleep, and waits for none.
     pub(crate) fn halt(&self) {
-        self.parting.stop(self.state());
+        self.parting.stop(&self.state);
         self.stop.notify(usize::MAX);
     }
 
@@ -35,7 +35,7 @@ impl Crew {
     /// crew is left, the call also waits for tasks that are just being scheduled, for [a limited
     /// time](crate::executor::State::cancel_to_the_last). Runs destructors, which may block.
     pub(crate) fn cancel_all(&self, pool: &Arc<Pool>) {
-        let state = self.state();
+        let state = &self.state;
         pool.visit(|| if self.live() == 0 { state.cancel_to_the_last() } else { state.cancel_all() });
     }
 

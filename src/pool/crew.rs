@@ -62,7 +62,7 @@ pub(crate) struct CrewConfig {
 /// A runtime's threads.
 pub(crate) struct Crew {
     /// The executor that the workers run.
-    state: StateRef,
+    pub(crate) state: StateRef,
     pub(crate) config: CrewConfig,
     /// All workers were started once.
     complete: Flag,
@@ -116,12 +116,8 @@ impl Crew {
         }
     }
 
-    pub(crate) fn state(&self) -> &StateRef {
-        &self.state
-    }
-
     pub(crate) fn runs(&self, state: &StateRef) -> bool {
-        std::ptr::eq(&**self.state(), &**state)
+        std::ptr::eq(&*self.state, &**state)
     }
 
     /// Returns whether the crew has no workers: the threads in a `block_on` poll its tasks.
@@ -137,7 +133,7 @@ impl Crew {
         }
         // The pool keeps the crew, and the crew its executor.
         let pool = Arc::downgrade(pool);
-        self.state().panics.tell_by(move |panic| {
+        self.state.panics.tell_by(move |panic| {
             let Some(pool) = pool.upgrade() else { return false };
             let Some(hook) = pool.crew().and_then(|crew| crew.config.on_task_panic.clone()) else {
                 return false;

@@ -178,7 +178,7 @@ impl Pool {
         self.crew.get_or_init(|| {
             let crew = Crew::new(config());
             let deputy = Arc::downgrade(&self.deputy);
-            let _ = crew.state().alarm.set(deputy);
+            let _ = crew.state.alarm.set(deputy);
             Arc::new(crew)
         })
     }
@@ -217,7 +217,7 @@ impl Pool {
         };
         sync::lock(&self.stations).iter().all(is_still)
             && !(self.reactor.shares.is_any_left() && self.reactor.is_awaited())
-            && !self.workforce().is_some_and(|crew| crew.state().has_injected())
+            && !self.workforce().is_some_and(|crew| crew.state.has_injected())
     }
 
     /// Returns how tasks came to be polled by this pool's threads so far, of whatever executor the tasks are.

@@ -75,7 +75,7 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
             if is_done { Poll::Ready(()) } else { stopped.as_mut().poll(cx) }
         });
         let either: Root<'_> = pin!(either);
-        let run = crew.with_park_hooks(pool, Run::in_order(crew.state().clone(), either));
+        let run = crew.with_park_hooks(pool, Run::in_order(crew.state.clone(), either));
         let serve = AssertUnwindSafe(|| block_on_at(PoolSource::Given(pool), run, caller));
         stay::poll_deeper(pool, crew.stack_size(), || catch_unwind(serve))
     };

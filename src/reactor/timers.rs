@@ -183,7 +183,7 @@ impl Timers {
         let wheel = sync::lock(&self.wheel).take();
         self.earliest.store(NEVER, Ordering::Relaxed);
         if let Some(wheel) = wheel {
-            wheel.into_values().for_each(waking::wake);
+            wheel.entries.into_iter().filter_map(|entry| entry.value).for_each(waking::wake);
         }
     }
 }

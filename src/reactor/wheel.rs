@@ -83,11 +83,6 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Returns the values of all entries that are not due yet, in no order.
-    pub(super) fn into_values(self) -> impl Iterator<Item = T> {
-        self.entries.into_iter().filter_map(|entry| entry.value)
-    }
-
     /// Arms a new entry and returns its id. If its deadline has passed, the entry is due at the next
     /// [`advance`](Self::advance). Panics if there are 2^32 entries.
     #[inline]
@@ -358,7 +353,7 @@ mod tests {
         assert_eq!(wheel.rearm(ids[0], 70, Some(11)), Ok(None));
         assert_eq!((wheel.remove(ids[3]), wheel.remove(ids[1])), (None, Some(20)));
         assert_eq!(wheel.armed, 2);
-        let mut left: Vec<_> = wheel.into_values().collect();
+        let mut left: Vec<_> = wheel.entries.into_iter().filter_map(|entry| entry.value).collect();
         left.sort_unstable();
         assert_eq!(left, [11, 31]);
     }

@@ -44,7 +44,7 @@ impl Handle {
         match crew {
             Ok(crew) if crew.parting.is_stopped() => cancel_elsewhere(Some(pool.clone()), runnable),
             // If the workers stop after that look, the task is cancelled with the others.
-            Ok(crew) => executor::schedule(crew.state(), runnable),
+            Ok(crew) => executor::schedule(&crew.state, runnable),
             Err(error) => {
                 // To drop it would cancel the task on this thread.
                 mem::forget(runnable);

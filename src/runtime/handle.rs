@@ -239,7 +239,7 @@ impl Handle {
     #[doc(hidden)]
     pub fn note_panic(&self, spawned_at: &'static Location<'static>) {
         if let Some(crew) = self.pool().as_ref().and_then(|pool| pool.crew()) {
-            crew.state().note_panic(spawned_at);
+            crew.state.note_panic(spawned_at);
         }
     }
 

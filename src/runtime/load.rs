@@ -63,7 +63,7 @@ impl Load {
             ..Load::default()
         };
         if let Some(crew) = pool.crew() {
-            (load.spawned, load.injected, load.taken) = crew.state().traffic();
+            (load.spawned, load.injected, load.taken) = crew.state.traffic();
         }
         load
     }

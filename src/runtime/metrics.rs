@@ -142,8 +142,8 @@ impl Metrics {
         };
         if let Some(crew) = pool.crew() {
             metrics.replacements = crew.replacements.get();
-            metrics.tasks = crew.state().unfinished();
-            metrics.tasks_panicked = crew.state().panics.count.get();
+            metrics.tasks = crew.state.unfinished();
+            metrics.tasks_panicked = crew.state.panics.count.get();
             metrics.workers = crew.live();
         }
         metrics

@@ -292,11 +292,11 @@ fn spawn_on<T: Send + 'static>(
 ) -> Task<T> {
     pool.reactor.assert_not_inherited();
     if !crew.accepts_from_here() {
-        return pool.visit(|| spawn_in_vain(crew.state().clone(), Box::pin(future), meta.spawned_at));
+        return pool.visit(|| spawn_in_vain(crew.state.clone(), Box::pin(future), meta.spawned_at));
     }
     // SAFETY: the future is `Send` and borrows nothing. If the workers stop meanwhile, the task is cancelled
     // with the others.
-    unsafe { executor::spawn(crew.state().clone(), future, meta) }
+    unsafe { executor::spawn(crew.state.clone(), future, meta) }
 }
 
 /// Returns what was made of the default instance; panics if that failed. Other runtimes are made by

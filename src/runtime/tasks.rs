@@ -190,7 +190,7 @@ impl Pool {
     /// there.
     pub(crate) fn executors(&self) -> Vec<(StateRef, Vec<PolledTask>)> {
         let mut executors: Vec<_> =
-            self.crew().map(|crew| (crew.state().clone(), Vec::new())).into_iter().collect();
+            self.crew().map(|crew| (crew.state.clone(), Vec::new())).into_iter().collect();
         self.stations().iter().for_each(|station| add_hosted(station, &mut executors));
         executors
     }

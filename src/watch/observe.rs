@@ -238,7 +238,7 @@ impl Observer {
             // Tasks that this look moves to the injector count as well.
             let own = scene.queues.iter().position(|(state, _)| crew.runs(state));
             seen.has_injected =
-                crew.state().has_injected() || own.is_some_and(|own| seen.queues[own].has_injected);
+                crew.state.has_injected() || own.is_some_and(|own| seen.queues[own].has_injected);
         }
         (seen, scene)
     }

@@ -114,11 +114,12 @@ impl Frame {
         self.has_path() && !LIBRARIES[..SILENT].iter().any(|library| name.starts_with(library))
     }
 
-    /// Returns whether the file is one of a package in a registry.
+    /// Returns whether the file is one of a package in a registry, except those that paceline calls there.
     fn is_of_package(&self) -> bool {
-        let of_std = ["core/", "std/", "alloc/"];
+        let of_others = ["core/", "std/", "alloc/", "backtrace-", "async-task-"];
         let file = self.place.as_ref().and_then(|(file, ..)| own_path(file));
-        file.is_some_and(|file| !of_std.iter().any(|std| file.starts_with(std))) && !self.is_of_library()
+        file.is_some_and(|file| !of_others.iter().any(|other| file.starts_with(other)))
+            && !self.is_of_library()
     }
 
     fn is_of_library(&self) -> bool {
