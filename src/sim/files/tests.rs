@@ -190,6 +190,20 @@ fn a_replacement_is_seen_as_a_whole() {
 }
 
 #[test]
+fn attributes_need_a_sync_of_all() {
+    for (all, mode) in [(false, 0o644), (true, 0o600)] {
+        let mut scene = Scene::new();
+        let file = scene.open("/a");
+        scene.sync("/");
+        let ino = scene.disk.open_file(file).unwrap().ino;
+        scene.disk.inode_mut(ino).attributes.mode = 0o600;
+        scene.disk.sync(file, all).unwrap();
+        scene.crash(false);
+        assert_eq!(scene.disk.inode(ino).attributes.mode, mode);
+    }
+}
+
+#[test]
 fn errors_are_those_of_linux() {
     let mut scene = Scene::new();
     ["/d", "/d/e"].into_iter().for_each(|path| scene.mkdir(path));
