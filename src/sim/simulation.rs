@@ -309,7 +309,7 @@ impl Simulated {
         if !Rng::new(self.seed ^ state.events.hash_text(&fault)).chance(FAULTY_PLACES) {
             return false;
         }
-        let place = format_args!("buggify {file}:{}:{}", at.line(), at.column());
+        let place = format!("buggify {file}:{}:{}", at.line(), at.column());
         let injects = state.injected.chance(probability) && self.faults().happens(place);
         if injects {
             let host = state.host();

@@ -210,12 +210,12 @@ impl FileCalls for Simulated {
     }
 
     fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
-        let what = format_args!("creates the directory {}", path.display());
+        let what = format!("creates the directory {}", path.display());
         self.change_disk(what, |disk, now| disk.create_dir(path, mode, now))
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        let what = format_args!("removes the directory {}", path.display());
+        let what = format!("removes the directory {}", path.display());
         self.change_disk(what, |disk, now| disk.remove_dir(path, now))
     }
 
@@ -224,17 +224,17 @@ impl FileCalls for Simulated {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let what = format_args!("renames {} to {}", from.display(), to.display());
+        let what = format!("renames {} to {}", from.display(), to.display());
         self.change_disk(what, |disk, now| disk.rename(from, to, now))
     }
 
     fn hard_link(&self, original: &Path, link: &Path) -> io::Result<()> {
-        let what = format_args!("links {} to {}", link.display(), original.display());
+        let what = format!("links {} to {}", link.display(), original.display());
         self.change_disk(what, |disk, now| disk.hard_link(original, link, now))
     }
 
     fn symlink(&self, original: &Path, link: &Path) -> io::Result<()> {
-        let what = format_args!("links {} to {} by its path", link.display(), original.display());
+        let what = format!("links {} to {} by its path", link.display(), original.display());
         self.change_disk(what, |disk, now| disk.symlink(original, link, now))
     }
 
