@@ -280,6 +280,8 @@ fn tasks_that_are_spawned_while_waits_are_off_are_listed_without_them() {
     // The timer knows for which task it is.
     assert_eq!(task.timers.len(), 1);
     assert!(task.to_string().ends_with(" old, waits for a timer that is due in 60.0min"), "{task}");
+    // How to learn more.
+    assert!(dump.to_string().contains("if `paceline::trace::waits(true)` is called"), "{dump}");
     drop(runtime);
 }
 

@@ -25,12 +25,11 @@ const DISPLAYED: usize = 50;
 /// several things at once, the others begin with "or":
 ///
 /// ```text
-/// 3 tasks
+/// 2 tasks
 /// task spawned at src/main.rs:9:5, 12.4s old
 ///   has waited 1.4s for a timer that is due in 49.9s, at src/main.rs:12:20 (main::serve)
 ///   or for tokio::sync::oneshot::Receiver<T>, at src/main.rs:14:26 (main::jobs)
 /// task spawned at src/main.rs:30:9, 3.0s old, ready for 1.2ms
-/// 1 task was not polled yet
 /// ```
 ///
 /// With `{:#}`, all functions on the stack of each wait follow, and the number of the task and of its wakers.
@@ -328,10 +327,14 @@ impl fmt::Display for Dump {
             write!(f, "\nwhere {hidden} more wait is not shown: {DISPLAYED} of the same line are")?;
         }
         match self.unpolled {
-            0 => Ok(()),
-            1 => f.write_str("\n1 task was not polled yet"),
-            more => write!(f, "\n{more} tasks were not polled yet"),
+            0 => {}
+            1 => f.write_str("\n1 task was not polled yet")?,
+            more => write!(f, "\n{more} tasks were not polled yet")?,
         }
+        if self.unpolled > 0 || self.tasks.iter().any(|task| task.number.is_none()) {
+            f.write_str("\nwhat a task waits for is known if `paceline::trace::waits(true)` is called before it is spawned")?;
+        }
+        Ok(())
     }
 }
 

@@ -202,7 +202,7 @@ fn a_page_shows_the_faults_that_matter_and_what_was_around_them() {
     let page =
         |text: &str| text.split_once("Faults so far").unwrap().1.split_once("To run").unwrap().0.to_owned();
     assert_eq!(page(&again), page(&text));
-    assert!(again.contains("This run has all faults of the seed"), "{again}");
+    assert!(again.contains("This run has all faults of the plan"), "{again}");
 }
 
 /// Fails if choices of the order that do not matter are left, or if the one that does is not told of.

@@ -99,6 +99,8 @@ struct Search<'a> {
     smallest: Again,
     /// Whether the time was too short to leave out all that could be.
     is_cut: bool,
+    /// What has the faults of the whole run: the seed, or a plan that was asked for.
+    origin: &'static str,
 }
 
 impl<'a> Search<'a> {
@@ -118,7 +120,8 @@ impl<'a> Search<'a> {
             );
         }
         let limit = (began.elapsed() * 5).max(TIME_OF_A_RUN);
-        Ok(Self { runner, began, limit, smallest: whole.clone(), whole, is_cut: false })
+        let origin = if request.plan.is_some() { "plan" } else { "seed" };
+        Ok(Self { runner, began, limit, smallest: whole.clone(), whole, is_cut: false, origin })
     }
 
     /// Returns whether the test fails with these faults alone as it does with all; `None` when the time is
@@ -135,14 +138,17 @@ impl<'a> Search<'a> {
 
     /// Tells how much was left out of `[all, left]` faults and choices.
     fn about(&self, [faults, left]: [usize; 2], [choices, picks]: [usize; 2]) -> String {
+        let origin = self.origin;
         let faults = match left {
-            _ if faults == 0 => "This seed has no faults.".into(),
-            0 => format!("This run has none of the seed's {faults} faults, and fails in the same way."),
+            _ if faults == 0 => format!("This {origin} has no faults."),
+            0 => format!("This run has none of the {origin}'s {faults} faults, and fails in the same way."),
             left if left == faults => {
-                "This run has all faults of the seed. With fewer, it does not fail in this way.".into()
+                format!("This run has all faults of the {origin}. With fewer, it does not fail in this way.")
             }
             left => {
-                format!("This run has {left} of the seed's {faults} faults alone, and fails in the same way.")
+                format!(
+                    "This run has {left} of the {origin}'s {faults} faults alone, and fails in the same way."
+                )
             }
         };
         let picks = match picks {
