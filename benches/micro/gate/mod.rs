@@ -32,6 +32,9 @@ const NO_VALGRIND: &str = "valgrind is not installed, so no instructions can be 
 /// The cargo profile for this program.
 const PROFILE: &str = "instructions";
 
+/// How often a case is counted that seems to have become more expensive.
+const COUNTS: usize = 4;
+
 const USAGE: &str = "usage: instructions --check [CASE]... | --accept";
 
 /// The program.
@@ -93,7 +96,17 @@ fn check(names: &[&str]) -> Outcome<ExitCode> {
     }
     let mut verdict = Verdict::new(&committed);
     for case in cases {
-        verdict.add(case, callgrind::count(case)?);
+        let mut count = callgrind::count(case)?;
+        // A runtime does some things by the clock, as the ticks of its deputy. On a machine that is busy,
+        // under callgrind, they can be a tenth of what is counted. They only add, so the least of some counts
+        // is the best.
+        for _ in 1..COUNTS {
+            if verdict.accepts(case, count) {
+                break;
+            }
+            count = count.min(callgrind::count(case)?);
+        }
+        verdict.add(case, count);
     }
     if names.is_empty() {
         verdict.find_unmatched();
