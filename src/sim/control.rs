@@ -25,7 +25,9 @@ impl Simulated {
     pub(super) fn add_host(&self, name: &str) -> HostId {
         let is_new = self.network(|network| network.kernel.lookup(name).is_none());
         assert!(is_new, "there is a node {name:?} already");
-        self.network(|network| network.kernel.add_host(name))
+        let host = self.network(|network| network.kernel.add_host(name));
+        self.nodes.names().insert(host, name.to_owned());
+        host
     }
 
     /// Adds a node with a program, and starts it.
@@ -251,10 +253,14 @@ impl Network {
     /// sent.
     #[track_caller]
     pub fn release(&self, a: &str, b: &str) {
-        let host = self.on(&[a, b], |kernel, hosts| {
+        let (host, was_held) = self.on(&[a, b], |kernel, hosts| {
+            let was_held = kernel.is_held(hosts[0], hosts[1]);
             kernel.release(hosts[0], hosts[1]);
-            hosts[0]
+            (hosts[0], was_held)
         });
+        if !was_held {
+            return;
+        }
         self.tell(host, format!("gets what was held on the way from {b}, and {b} from it"));
     }
 

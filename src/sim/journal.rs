@@ -13,7 +13,10 @@ use super::tasks::TaskId;
 /// What a run keeps beside its faults, unless it keeps all.
 const KEPT: usize = 2_000;
 
-/// Upper bound of the faults that are kept.
+/// What a run keeps of all, for a trace: some hundreds of megabytes.
+const KEPT_OF_ALL: usize = 1_000_000;
+
+/// Upper bound of the faults that are kept, the last ones.
 const MOST_FAULTS: usize = 1_000;
 
 /// Something that has happened.
@@ -82,7 +85,9 @@ pub(super) struct Journal {
     pub(super) keeps_all: bool,
     pub(super) entries: VecDeque<JournalEntry>,
     /// Also those that are not among the entries any more.
-    pub(super) faults: Vec<JournalEntry>,
+    pub(super) faults: VecDeque<JournalEntry>,
+    /// How many faults there were.
+    pub(super) all_faults: u64,
     pub(super) losses: BTreeMap<(IpAddr, IpAddr), Losses>,
     /// The host of the first panic at the time of the last one, and that time.
     pub(super) panicked: Option<(HostId, Duration)>,
@@ -93,7 +98,8 @@ impl Journal {
         Self {
             keeps_all,
             entries: VecDeque::new(),
-            faults: Vec::new(),
+            faults: VecDeque::new(),
+            all_faults: 0,
             losses: BTreeMap::new(),
             panicked: None,
         }
@@ -101,7 +107,10 @@ impl Journal {
 
     pub(super) fn add(&mut self, entry: JournalEntry) {
         match &entry.what {
-            Incident::Fault(_) if self.faults.len() < MOST_FAULTS => self.faults.push(entry.clone()),
+            Incident::Fault(_) => {
+                self.all_faults += 1;
+                push(&mut self.faults, entry.clone(), MOST_FAULTS);
+            }
             // A panic of a task that another one awaits is the other one's, too, at the same time.
             Incident::Panicked(_) if self.panicked.is_none_or(|(_, at)| at < entry.at) => {
                 self.panicked = Some((entry.host, entry.at));
@@ -112,11 +121,16 @@ impl Journal {
             }
             _ => {}
         }
-        if !self.keeps_all && self.entries.len() >= KEPT {
-            self.entries.pop_front();
-        }
-        self.entries.push_back(entry);
+        push(&mut self.entries, entry, if self.keeps_all { KEPT_OF_ALL } else { KEPT });
     }
+}
+
+/// Adds an entry to those of which so many are kept.
+fn push(entries: &mut VecDeque<JournalEntry>, entry: JournalEntry, kept: usize) {
+    if entries.len() >= kept {
+        entries.pop_front();
+    }
+    entries.push_back(entry);
 }
 
 impl Losses {

@@ -166,10 +166,6 @@ pub fn try_rng() -> Option<Rng> {
 /// test itself; `None` if no simulation runs on this thread. For example, the lines of a log may begin with
 /// it.
 ///
-/// # Panics
-///
-/// In a [rule](Network::add_rule) of the network.
-///
 /// ```
 /// use paceline::sim::{self, Sim};
 /// let mut sim = Sim::new(7);

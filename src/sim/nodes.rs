@@ -11,9 +11,13 @@ use super::net::HostId;
 
 pub(super) type Main = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
-/// The programs of the nodes, which a restart runs again.
+/// The nodes: their names, and their programs, which a restart runs again.
 #[derive(Default)]
-pub(super) struct Nodes(Mutex<BTreeMap<HostId, NodeProgram>>);
+pub(super) struct Nodes {
+    programs: Mutex<BTreeMap<HostId, NodeProgram>>,
+    /// Not only in the network, because a rule of the network may ask for the name of a node.
+    names: Mutex<BTreeMap<HostId, String>>,
+}
 
 pub(super) struct NodeProgram {
     pub(super) at: &'static Location<'static>,
@@ -29,6 +33,10 @@ impl fmt::Debug for Nodes {
 
 impl Nodes {
     pub(super) fn all(&self) -> MutexGuard<'_, BTreeMap<HostId, NodeProgram>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn names(&self) -> MutexGuard<'_, BTreeMap<HostId, String>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,9 +4,8 @@
 //! error of a disk, or a `buggify!` that is true. Each place that may cause one asks here before it
 //! does, and names the fault. A run without a plan has all of its faults, and notes their names. A run
 //! with a plan has only those that the plan lists, so a run with fewer faults may be tried. What the
-//! seed decides is drawn in either case: a fault that is left out changes no later choice by itself.
-//! But the program does other things then, and so the names of later faults may belong to other
-//! moments.
+//! seed decides is drawn in either case. But the program does other things then, and a packet that is
+//! not lost draws its latency, so the names of later faults may belong to other moments.
 //!
 //! The order of the tasks is reduced in the same way: see [`PlannedPicks`].
 

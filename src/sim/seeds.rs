@@ -4,7 +4,7 @@ mod again;
 mod explain;
 mod request;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,7 +31,7 @@ struct Test<'a> {
 impl Test<'_> {
     /// Returns the name of a file for what a seed leaves.
     fn file_name(&self, seed: u64, extension: &str) -> String {
-        format!("{}-{seed}.{extension}", self.name.replace("::", "-"))
+        format!("{}-{}-{seed}.{extension}", self.package, self.name.replace("::", "-"))
     }
 
     /// Returns the path that the test binary filters by: without the crate, which is that binary.
@@ -55,21 +55,17 @@ pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim) 
     if let Some(result) = &request.result {
         return again::run_for_parent(&request, result, test);
     }
-    let (mut failed, ran) = run_all(&request, &test);
+    let SeedRuns { seeds, failed, first } = run_all(&request, &test);
+    let short = request.shortfall(seeds);
     if request.is_exploring && failed.is_empty() {
-        eprintln!("{name} passes with {ran} seeds{}", request.shortfall(ran));
+        eprintln!("{name} passes with {seeds} seeds{short}");
     }
-    let Some((seed, first)) = failed.pop_first() else {
-        return leave_trace(&about, &request, &test);
-    };
+    let Some((seed, first)) = first else { return leave_trace(&about, &request, &test) };
     eprintln!("{}", explain::explain(&about, &request, seed, &first));
     if request.keeps_going {
-        let listed = std::iter::once(seed).chain(failed.keys().copied()).take(LISTED_SEEDS);
-        let listed: Vec<_> = listed.map(|seed| seed.to_string()).collect();
-        let number = failed.len() + 1;
-        let more = if number > LISTED_SEEDS { ", ..." } else { "" };
-        let (listed, short) = (listed.join(", "), request.shortfall(ran));
-        eprintln!("{number} of {ran} seeds of {name} fail{short}: {listed}{more}");
+        let listed: Vec<_> = failed.iter().take(LISTED_SEEDS).map(u64::to_string).collect();
+        let more = if failed.len() > LISTED_SEEDS { ", ..." } else { "" };
+        eprintln!("{} of {seeds} seeds of {name} fail{short}: {}{more}", failed.len(), listed.join(", "));
     }
     resume_unwind(first.panic)
 }
@@ -81,27 +77,47 @@ fn leave_trace(about: &Test<'_>, request: &SeedRequest, test: impl FnOnce(&mut S
     let _ = run_once(request.last(), &conditions, test);
 }
 
-/// Runs all seeds on as many threads as are asked for. Returns the runs that have failed, and how many seeds
-/// were run. Unless it is to go on, no seed is begun after a failure; all smaller ones are in progress by
-/// then.
-fn run_all(request: &SeedRequest, test: &(impl Fn(&mut Sim) + Sync)) -> (BTreeMap<u64, Box<Failed>>, u64) {
+/// What came out of all seeds.
+#[derive(Default)]
+struct SeedRuns {
+    /// How many were run.
+    seeds: u64,
+    failed: BTreeSet<u64>,
+    /// The run with the smallest seed that failed.
+    first: Option<(u64, Box<Failed>)>,
+}
+
+impl SeedRuns {
+    fn add(&mut self, seed: u64, outcome: Result<(), Box<Failed>>) {
+        self.seeds += 1;
+        if let Err(run) = outcome {
+            self.failed.insert(seed);
+            if self.first.as_ref().is_none_or(|(first, _)| seed < *first) {
+                self.first = Some((seed, run));
+            }
+        }
+    }
+}
+
+/// Runs all seeds on as many threads as are asked for. Unless it is to go on, no seed is begun after a
+/// failure; all smaller ones are in progress by then. The first seed is run whatever the time limit is.
+fn run_all(request: &SeedRequest, test: &(impl Fn(&mut Sim) + Sync)) -> SeedRuns {
     let began = Instant::now();
-    let (offset, ran) = (AtomicU64::new(0), AtomicU64::new(0));
-    let stops = AtomicBool::new(false);
-    let failed = Mutex::<BTreeMap<u64, Box<Failed>>>::default();
+    let (next, stops) = (AtomicU64::new(0), AtomicBool::new(false));
+    let ran = Mutex::<SeedRuns>::default();
     let work = || {
-        while !stops.load(Ordering::Relaxed) && request.limit.is_none_or(|limit| began.elapsed() < limit) {
-            let offset = offset.fetch_add(1, Ordering::Relaxed);
+        while !stops.load(Ordering::Relaxed) {
+            let offset = next.fetch_add(1, Ordering::Relaxed);
+            if offset > 0 && request.limit.is_some_and(|limit| began.elapsed() >= limit) {
+                return;
+            }
             let Some(seed) = request.seed(offset) else { return };
             let outcome = match offset {
                 0 if request.plan.is_none() => check_run(seed, test).map(drop),
                 _ => run_once(seed, &request.conditions(), test).map(drop),
             };
-            ran.fetch_add(1, Ordering::Relaxed);
-            if let Err(run) = outcome {
-                stops.fetch_or(!request.keeps_going, Ordering::Relaxed);
-                failed.lock().unwrap_or_else(PoisonError::into_inner).insert(seed, run);
-            }
+            stops.fetch_or(outcome.is_err() && !request.keeps_going, Ordering::Relaxed);
+            ran.lock().unwrap_or_else(PoisonError::into_inner).add(seed, outcome);
         }
     };
     let name = thread::current().name().unwrap_or("simulation").to_owned();
@@ -112,7 +128,7 @@ fn run_all(request: &SeedRequest, test: &(impl Fn(&mut Sim) + Sync)) -> (BTreeMa
         }
         work();
     });
-    (failed.into_inner().unwrap_or_else(PoisonError::into_inner), ran.into_inner())
+    ran.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SeedRequest {

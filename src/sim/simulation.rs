@@ -16,7 +16,7 @@ use super::events::{CheckRun, Difference, FirstRun, SimEvent, SimEventKind, SimE
 use super::files::SimulatedFiles;
 use super::journal::{Incident, Journal, JournalEntry};
 use super::net::HostId;
-use super::network::{NetworkState, SimulatedNetwork};
+use super::network::{NetworkState, SimulatedNetwork, TEST};
 use super::nodes::Nodes;
 use super::order::{Choices, Order};
 use super::plan::{Faults, Plan};
@@ -228,7 +228,7 @@ impl Simulated {
     /// Returns the name of the host on which the present task runs.
     pub(super) fn node(&self) -> String {
         let host = self.host();
-        self.network.with_kernel(|kernel| kernel.name(host).to_owned())
+        self.nodes.names().get(&host).map_or(TEST, |name| name).to_owned()
     }
 
     /// Calls `call`. The tasks that it spawns run on this host.

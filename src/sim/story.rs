@@ -1,12 +1,13 @@
 //! [`Story`]: a page about a run that has failed, made from its journal.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::iter;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::journal::{Incident, JournalEntry, Losses, PacketEntry, PacketKind};
+use super::journal::{Incident, Journal, JournalEntry, Losses, PacketEntry, PacketKind};
 use super::net::{Fate, HostId, Kernel};
 use super::network::TEST;
 use super::simulation::Simulated;
@@ -39,7 +40,7 @@ impl Simulated {
             let teller =
                 Teller { kernel, width: kernel.names().iter().map(|name| name.len()).max().unwrap_or(0) };
             let mut page = String::new();
-            teller.tell_faults(&mut page, &journal.faults, &journal.losses);
+            teller.tell_faults(&mut page, journal);
             let told = told(&journal.entries, |task| match state.tasks.line(task) {
                 Some(line) => format!("the task spawned at {line} panics"),
                 None => "the test panics".into(),
@@ -58,12 +59,7 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn tell_faults(
-        &self,
-        page: &mut String,
-        faults: &[JournalEntry],
-        losses: &BTreeMap<(IpAddr, IpAddr), Losses>,
-    ) {
+    fn tell_faults(&self, page: &mut String, Journal { faults, all_faults, losses, .. }: &Journal) {
         // A node has several addresses.
         let mut by_name = BTreeMap::<_, Losses>::new();
         for ((from, to), lost) in losses {
@@ -72,14 +68,13 @@ impl Teller<'_> {
         }
         let pairs = by_name.len();
         if faults.is_empty() && pairs == 0 {
-            *page += "There were no faults.\n";
             return;
         }
         *page += "Faults so far, with the virtual time in seconds:\n";
-        if let Some(earlier @ 1..) = faults.len().checked_sub(SHOWN_FAULTS) {
+        if let Some(earlier @ 1..) = all_faults.checked_sub(SHOWN_FAULTS as u64) {
             let _ = writeln!(page, "  ({earlier} earlier ones)");
         }
-        for JournalEntry { at, host, what } in &faults[faults.len().saturating_sub(SHOWN_FAULTS)..] {
+        for JournalEntry { at, host, what } in faults.range(faults.len().saturating_sub(SHOWN_FAULTS)..) {
             if let Incident::Fault(text) = what {
                 self.line(page, *at, *host, text, 0);
             }
@@ -113,9 +108,16 @@ impl Teller<'_> {
         let (at, node, width) = (at.as_secs_f64(), self.kernel.name(host), self.width);
         let begin = if skipped > 0 { format!("+{skipped}") } else { String::new() };
         let line = format!("{begin:>5}{at:>12.6}  {node:<width$}  {what}");
-        let end = line.char_indices().nth(WIDTH).map_or(line.len(), |(end, _)| end);
-        *page += &line[..end];
-        *page += if end < line.len() { "...\n" } else { "\n" };
+        *page += &cut(&line);
+        *page += "\n";
+    }
+}
+
+/// Returns a line, or its beginning with three dots if it is too long.
+pub(super) fn cut(line: &str) -> Cow<'_, str> {
+    match line.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}...", &line[..end]).into(),
+        None => line.into(),
     }
 }
 
@@ -186,10 +188,10 @@ fn choose(weights: &[Weight], most: usize) -> BTreeSet<usize> {
     const POINTED_TO: usize = 10;
     let last = |weight| (0..weights.len()).rev().filter(move |at| weights[*at] == weight);
     let around = |at: usize| at.saturating_sub(BEFORE)..(at + AFTER + 1).min(weights.len());
-    let mut chosen: BTreeSet<_> = last(Weight::Fault).take(FAULTS).flat_map(around).collect();
-    chosen.extend(last(Weight::Named).take(POINTED_TO));
+    let first = last(Weight::Fault).take(FAULTS).flat_map(around).chain(last(Weight::Named).take(POINTED_TO));
     let rest = [Weight::Noted, Weight::Named, Weight::Fault, Weight::Sent].into_iter().flat_map(last);
-    for at in rest {
+    let mut chosen = BTreeSet::new();
+    for at in first.chain(rest) {
         if chosen.len() >= most {
             break;
         }

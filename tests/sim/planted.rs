@@ -224,7 +224,7 @@ fn a_page_shows_the_choices_of_a_task_that_matter() {
 #[test]
 fn a_page_without_faults_shows_what_happened_last() {
     let (text, _) = explained("loses_an_update", &[]);
-    assert!(text.contains("This seed has no faults.") && text.contains("There were no faults."), "{text}");
+    assert!(text.contains("This seed has no faults.") && !text.contains("Faults so far"), "{text}");
     assert_eq!(text.matches("notes: order ").count(), 12, "{text}");
     assert!(text.contains("  left: ") && text.contains("six orders of ten"), "{text}");
 }
@@ -240,4 +240,52 @@ fn a_file_that_is_no_plan_is_an_error() {
     let output = in_another_process("planted::needs_an_order", &[("PACELINE_PLAN", "Cargo.toml")]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("which is no plan that a failure has left: \"[workspace]\""), "{text}");
+}
+
+/// Has more faults than a page lists, and many losses.
+#[test]
+#[ignore = "run by a test below in another process"]
+fn has_much_to_tell() {
+    let mut sim = Sim::new(7);
+    let names: Vec<String> = (0..8).map(|n| format!("n{n}")).collect();
+    names.iter().for_each(|name| sim.node(name, || async {}));
+    let network = sim.network();
+    for round in 0..1500 {
+        let (a, b) = (&names[round % 8], &names[(round + 1) % 8]);
+        network.partition(a, b);
+        network.repair(a, b);
+        sim::note(format_args!("round {round} of 13"));
+        sim.run_for(Duration::from_millis(1));
+    }
+    network.set_loss(1.0);
+    for name in names {
+        sim.spawn(async move { TcpStream::connect((&*name, 80)).await.is_ok() }).detach();
+    }
+    sim.run_for(Duration::from_secs(20));
+    sim::note("x".repeat(60_000));
+    panic!("at round 1499, {}", "x".repeat(60_000));
+}
+
+/// Fails if a page grows with what there is to tell, or if it has the first faults in place of the last ones.
+#[test]
+fn a_page_has_sixty_lines_at_most_and_the_last_faults() {
+    let output = in_another_process("planted::has_much_to_tell", &[]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let page = text.split_once("a panic ends the simulation with seed 7\n").expect(&text).1;
+    let lines: Vec<&str> = page.lines().take_while(|line| line.starts_with([' ', '+', 'F', 'W'])).collect();
+    assert!((30..=43).contains(&lines.len()), "{}: {page}", lines.len());
+    assert!(lines.iter().all(|line| line.chars().count() <= 203), "{page}");
+    assert!(page.contains("  (2990 earlier ones)\n") && page.contains("1.499000  n3"), "{page}");
+    assert!(page.contains("notes: round 1499 of 13"), "{page}");
+}
+
+/// Fails if a plan is lost because the trace cannot be written.
+#[test]
+fn a_plan_is_left_where_no_trace_can_be() {
+    let nowhere = ("PACELINE_TRACE", "/no/such/folder/file");
+    let (text, seed) = explained("needs_an_order", &[nowhere]);
+    assert!(text.contains("the trace of the simulation cannot be written to"), "{text}");
+    let plan = text.split_once("PACELINE_PLAN=").expect(&text).1.split_once(" before it").expect(&text).0;
+    let (again, _) = explained("needs_an_order", &[("PACELINE_SEED", &seed), ("PACELINE_PLAN", plan)]);
+    assert!(again.contains(" is polled before task 1, "), "{again}");
 }

@@ -255,6 +255,11 @@ impl Kernel {
         self.links.is_cut(a, b) || self.links.is_cut(b, a)
     }
 
+    /// Returns whether packets between two hosts are kept, in either direction.
+    pub(crate) fn is_held(&self, a: HostId, b: HostId) -> bool {
+        self.links.is_held(a, b) || self.links.is_held(b, a)
+    }
+
     /// Ends a partition in both directions.
     pub(crate) fn repair(&mut self, a: HostId, b: HostId) {
         self.links.change(a, b, |link| link.is_cut = false);

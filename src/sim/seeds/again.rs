@@ -9,13 +9,14 @@ use std::fs;
 use std::io;
 use std::panic::{self, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::plan::Plan;
 use super::super::sim::{Failed, Sim, run_once, text_of};
+use super::super::simulation::Conditions;
 use super::Test;
 use super::request::{PLAN_VARIABLE, RESULT_VARIABLE, SEED_VARIABLE, SeedRequest, TRACE_VARIABLE};
 
@@ -48,6 +49,11 @@ impl Again {
             faults: faults.clone(),
             picks: picks.clone(),
         }
+    }
+
+    /// Returns whether the message of this run's panic is that one. Numbers may differ.
+    pub(super) fn has_message(&self, other: &str) -> bool {
+        self.panic.as_ref().is_some_and(|(text, _)| without_numbers(text) == without_numbers(other))
     }
 
     /// Returns whether a run fails as this one does. Numbers in the message may differ.
@@ -104,6 +110,15 @@ pub(super) struct Rerun<'a> {
     folder: PathBuf,
 }
 
+/// What came out of a process.
+pub(super) enum Came {
+    Result(Again),
+    /// The process was ended, because it took too long.
+    TooLate,
+    /// The process has ended without a result.
+    Nothing(ExitStatus),
+}
+
 impl<'a> Rerun<'a> {
     pub(super) fn new(test: &'a Test<'a>, seed: u64) -> io::Result<Self> {
         if cfg!(miri) {
@@ -111,25 +126,21 @@ impl<'a> Rerun<'a> {
         }
         let program = env::current_exe()?;
         let folder = folder_of(&program);
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(&folder)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
         Ok(Self { test, seed, program, folder })
     }
 
-    /// Returns the path of a file for this test and seed.
+    /// Returns the path of a file that is left for this test and seed.
     pub(super) fn file(&self, extension: &str) -> PathBuf {
         self.folder.join(self.test.file_name(self.seed, extension))
     }
 
-    /// Runs the test with these faults alone. Returns `None` if the process ends without a result, or takes
-    /// longer than `limit`.
-    pub(super) fn run(
-        &self,
-        plan: Option<&Plan>,
-        trace: Option<&Path>,
-        limit: Duration,
-    ) -> io::Result<Option<Again>> {
-        let (result, plan_file) = (self.file("result"), self.file(PLAN_EXTENSION));
-        let _ = fs::remove_file(&result);
+    /// Runs the test with these faults alone.
+    pub(super) fn run(&self, plan: Option<&Plan>, trace: Option<&Path>, limit: Duration) -> io::Result<Came> {
+        // Another process may search for the same test and seed.
+        let own = |extension: &str| self.file(&format!("{}.{extension}", process::id()));
+        let (result, plan_file) = (own("result"), own(PLAN_EXTENSION));
         let mut command = Command::new(&self.program);
         command.args([self.test.path(), "--exact", "--include-ignored"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -142,11 +153,14 @@ impl<'a> Rerun<'a> {
         if let Some(trace) = trace {
             command.env(TRACE_VARIABLE, trace);
         }
-        let child = command.spawn()?;
-        wait(child, limit)?;
+        let status = wait(command.spawn()?, limit)?;
         let text = fs::read_to_string(&result).ok();
-        let _ = fs::remove_file(&result);
-        Ok(text.as_deref().and_then(Again::parse))
+        [result, plan_file].into_iter().for_each(|file| _ = fs::remove_file(file));
+        Ok(match (status, text.as_deref().and_then(Again::parse)) {
+            (None, _) => Came::TooLate,
+            (Some(_), Some(again)) => Came::Result(again),
+            (Some(status), None) => Came::Nothing(status),
+        })
     }
 }
 
@@ -158,36 +172,43 @@ fn folder_of(program: &Path) -> PathBuf {
     target.map_or_else(|| env::temp_dir().join("paceline-sim"), |target| target.join("sim"))
 }
 
-/// Waits for a process, and ends it after `limit`.
-fn wait(mut child: Child, limit: Duration) -> io::Result<()> {
+/// Waits for a process. Ends it after `limit`, and then returns `None`.
+fn wait(mut child: Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     const PAUSE: Duration = Duration::from_millis(2);
     let began = Instant::now();
-    while child.try_wait()?.is_none() {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
         if began.elapsed() > limit {
             child.kill()?;
             child.wait()?;
-            break;
+            return Ok(None);
         }
         thread::sleep(PAUSE);
     }
-    Ok(())
 }
 
 /// Runs the test for the process that has started this one, and writes what comes out to `result`.
 pub(super) fn run_for_parent(request: &SeedRequest, result: &Path, test: impl Fn(&mut Sim) + Sync) {
-    static PLACE: Mutex<String> = Mutex::new(String::new());
-    panic::set_hook(Box::new(|info| {
+    /// The messages of all panics, and their places.
+    static PANICS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+    let panics = || PANICS.lock().unwrap_or_else(PoisonError::into_inner);
+    panic::set_hook(Box::new(move |info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        panics().push((text_of(info.payload()).to_owned(), place));
     }));
     let seed = request.last();
-    let mut conditions = request.conditions();
-    conditions.trace = request.trace.clone();
+    let conditions = Conditions { trace: request.trace.clone(), ..request.conditions() };
     let (again, panic) = match run_once(seed, &conditions, &test) {
         Ok(_) => (Again::default(), None),
         Err(failed) => {
-            let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            (Again::new(&failed, place), Some(failed.panic))
+            // Destructors may panic after the failure, and a failure of the simulation is no panic yet.
+            let place = panics()
+                .iter()
+                .rfind(|(text, _)| *text == text_of(&*failed.panic))
+                .map(|(_, place)| place.clone());
+            (Again::new(&failed, place.unwrap_or_default()), Some(failed.panic))
         }
     };
     if let Err(error) = fs::write(result, again.to_text()) {

@@ -6,15 +6,17 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::time::{Duration, Instant};
 
 use super::super::plan::{Plan, PlannedPicks};
 use super::super::shrink::shrink;
-use super::super::sim::Failed;
+use super::super::sim::{Failed, text_of};
+use super::super::story::cut;
 use super::super::trace_file;
 use super::Test;
-use super::again::{Again, PLAN_EXTENSION, Rerun};
+use super::again::{Again, Came, PLAN_EXTENSION, Rerun};
 use super::request::{PLAN_VARIABLE, SEED_VARIABLE, SeedRequest};
 
 /// For how long faults are left out.
@@ -26,7 +28,13 @@ const MOST_LINES: usize = 6;
 
 /// Returns the explanation of a run that has failed.
 pub(super) fn explain(test: &Test<'_>, request: &SeedRequest, seed: u64, failed: &Failed) -> String {
-    let (shown, about, files) = match reduce(test, request, seed) {
+    // A limit of time may end this process before the page is ready.
+    eprintln!(
+        "seed {seed} of {} fails, and is run again with fewer faults ({})",
+        test.name,
+        command(test, seed)
+    );
+    let (shown, about, files) = match reduce(test, request, seed, failed) {
         Ok(reduced) => (reduced.run, reduced.about, reduced.files),
         Err(why) => (Again::new(failed, String::new()), why, String::new()),
     };
@@ -36,9 +44,9 @@ pub(super) fn explain(test: &Test<'_>, request: &SeedRequest, seed: u64, failed:
 
 fn headline(Test { name, .. }: &Test<'_>, seed: u64, run: &Again) -> String {
     let (message, place) = run.panic.clone().unwrap_or_default();
-    let mut lines: Vec<_> = message.lines().take(MOST_LINES).collect();
+    let mut lines: Vec<_> = message.lines().take(MOST_LINES).map(cut).collect();
     if message.lines().count() > MOST_LINES {
-        lines.push("...");
+        lines.push("...".into());
     }
     let at = if place.is_empty() { String::new() } else { format!(" (at {place})") };
     let (seconds, node, message) = (run.at.as_secs_f64(), &run.node, lines.join("\n"));
@@ -64,8 +72,8 @@ struct Reduced {
 }
 
 /// Leaves out faults, and then choices of the order. Returns the reason if the run cannot be repeated.
-fn reduce(test: &Test<'_>, request: &SeedRequest, seed: u64) -> Result<Reduced, String> {
-    let mut search = Search::begin(test, request, seed)?;
+fn reduce(test: &Test<'_>, request: &SeedRequest, seed: u64, failed: &Failed) -> Result<Reduced, String> {
+    let mut search = Search::begin(test, request, seed, failed)?;
     let all_faults = search.whole.faults.clone();
     if search.fails(all_faults.iter().cloned().collect(), PlannedPicks::All) == Some(false) {
         return Err("It was not run with fewer faults: in another process, those of these names do not make it fail in \
@@ -104,20 +112,25 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn begin(test: &'a Test<'a>, request: &SeedRequest, seed: u64) -> Result<Self, String> {
+    fn begin(test: &'a Test<'a>, request: &SeedRequest, seed: u64, failed: &Failed) -> Result<Self, String> {
         let not_again = |why: &str| format!("It was not run again to leave out faults: {why}.");
-        let runner = Rerun::new(test, seed).map_err(|error| not_again(&error.to_string()))?;
+        let error = |error: io::Error| not_again(&error.to_string());
+        let runner = Rerun::new(test, seed).map_err(error)?;
         let began = Instant::now();
-        let whole = runner.run(request.plan.as_deref(), None, TIME);
-        let Some(whole) = whole.map_err(|error| not_again(&error.to_string()))? else {
-            return Err(not_again("the test program does not run this test if its path is the argument"));
+        let whole = match runner.run(request.plan.as_deref(), None, TIME).map_err(error)? {
+            Came::Result(whole) => whole,
+            Came::TooLate => return Err(not_again(&format!("one run takes more than {TIME:?}"))),
+            Came::Nothing(status) => {
+                let why = "perhaps it does not run this test alone if its path is the argument";
+                return Err(not_again(&format!("the test program ended without a result ({status}); {why}")));
+            }
         };
-        if whole.panic.is_none() {
-            return Err(
-                "Run again in another process, the seed passes. So something decides that is not the \
-                        simulation's, perhaps a `static` that an earlier run has left changed."
-                    .into(),
-            );
+        if !whole.has_message(text_of(&*failed.panic)) {
+            let what = if whole.panic.is_none() { "passes" } else { "fails in another way" };
+            return Err(format!(
+                "Run again in another process, the seed {what}. So something decides that is not the simulation's, perhaps \
+                 a `static` that an earlier run has left changed."
+            ));
         }
         let limit = (began.elapsed() * 5).max(TIME_OF_A_RUN);
         let origin = if request.plan.is_some() { "plan" } else { "seed" };
@@ -127,13 +140,18 @@ impl<'a> Search<'a> {
     /// Returns whether the test fails with these faults alone as it does with all; `None` when the time is
     /// over.
     fn fails(&mut self, faults: BTreeSet<String>, picks: PlannedPicks) -> Option<bool> {
-        self.is_cut = self.began.elapsed() > TIME;
+        let left = TIME.saturating_sub(self.began.elapsed());
+        self.is_cut = left.is_zero();
         if self.is_cut {
             return None;
         }
-        let run = self.runner.run(Some(&Plan { faults, picks }), None, self.limit).ok()?;
-        let like = run.filter(|run| run.is_like(&self.whole));
-        Some(like.map(|run| self.smallest = run).is_some())
+        match self.runner.run(Some(&Plan { faults, picks }), None, self.limit.min(left)).ok()? {
+            Came::Result(run) if run.is_like(&self.whole) => {
+                self.smallest = run;
+                Some(true)
+            }
+            _ => Some(false),
+        }
     }
 
     /// Tells how much was left out of `[all, left]` faults and choices.
@@ -142,6 +160,7 @@ impl<'a> Search<'a> {
         let faults = match left {
             _ if faults == 0 => format!("This {origin} has no faults."),
             0 => format!("This run has none of the {origin}'s {faults} faults, and fails in the same way."),
+            left if left == faults && self.is_cut => format!("This run has all faults of the {origin}."),
             left if left == faults => {
                 format!("This run has all faults of the {origin}. With fewer, it does not fail in this way.")
             }
@@ -170,16 +189,25 @@ impl<'a> Search<'a> {
     fn leave_files(&self, plan: &Plan, request: &SeedRequest) -> String {
         let trace = request.trace_file(self.runner.test, self.runner.seed);
         let trace = trace.unwrap_or_else(|| self.runner.file(trace_file::EXTENSION));
+        let plan_file = self.runner.file(PLAN_EXTENSION);
+        let told = match fs::write(&plan_file, plan.to_string()) {
+            Ok(()) => {
+                format!(
+                    "To run what is shown here alone, put {PLAN_VARIABLE}={} before it.",
+                    plan_file.display()
+                )
+            }
+            Err(error) => format!("Its plan cannot be written to {}: {error}.", plan_file.display()),
+        };
         // The file is made here, because the errors of the other process are not seen.
         let made = File::create(&trace).and_then(|_| self.runner.run(Some(plan), Some(&trace), self.limit));
-        let told = match made {
-            Ok(_) => format!("The trace of that run is in {}, for https://ui.perfetto.dev.", trace.display()),
+        let traced = match made {
+            Ok(Came::Result(_)) => {
+                format!("The trace of that run is in {}, for https://ui.perfetto.dev.", trace.display())
+            }
+            Ok(_) => "There is no trace, because that run was not over in time.".into(),
             Err(error) => trace_file::error(&trace, &error),
         };
-        let plan = self.runner.file(PLAN_EXTENSION);
-        format!(
-            "\nTo run what is shown here alone, put {PLAN_VARIABLE}={} before it.\n{told}\n",
-            plan.display()
-        )
+        format!("\n{told}\n{traced}\n")
     }
 }
