@@ -26,7 +26,7 @@ impl Simulated {
 
     /// Loses what was not synced on a host that crashes.
     pub(in crate::sim) fn crash_files(&self, host: HostId, name: &str) {
-        let lost = self.files.crash(host, || self.faults().happens(format_args!("lose {name}")));
+        let lost = self.files.crash(host, |what| self.faults().happens(format_args!("lose {what} {name}")));
         if !lost.is_empty() {
             let more = lost.len().saturating_sub(MOST_LOSSES);
             let listed = lost[..lost.len() - more].join("; ");

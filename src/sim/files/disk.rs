@@ -231,28 +231,33 @@ impl Disk {
     /// Loses what was not synced, but for those parts for which `survives` returns true, and closes all
     /// files. Of the changes of entries, the first ones survive, up to one that does not: file systems with
     /// a journal keep their order. Returns texts of what was lost.
-    pub(super) fn crash(&mut self, sector: usize, survives: &mut dyn FnMut() -> bool) -> Vec<String> {
+    ///
+    /// If `may_lose` returns false for the entries, or for the content of a file, that survives as a whole.
+    /// It is asked if something of it is to be lost. `survives` is asked for each part in any case.
+    pub(super) fn crash(
+        &mut self,
+        sector: usize,
+        survives: &mut dyn FnMut() -> bool,
+        may_lose: &mut dyn FnMut(&str) -> bool,
+    ) -> Vec<String> {
         self.open.clear();
-        let mut lost = Vec::new();
-        let mut changes = std::mem::take(&mut self.pending).into_iter();
-        for change in changes.by_ref() {
-            if survives() {
-                self.settle(change);
-            } else {
-                lost.push(change.text);
-                break;
-            }
-        }
-        lost.extend(changes.map(|change| change.text));
+        let mut changes = std::mem::take(&mut self.pending);
+        let drawn: Vec<_> = changes.iter().map(|_| survives()).collect();
+        let lost_from = drawn.iter().position(|survives| !survives).filter(|_| may_lose("entries"));
+        let lost_changes = changes.split_off(lost_from.unwrap_or(changes.len()));
+        let mut lost: Vec<_> = lost_changes.into_iter().map(|change| change.text).collect();
+        // Before the changes of entries, which may remove a file: that draws its numbers in any case.
         for inode in self.inodes.values_mut() {
             inode.attributes = inode.durable_attributes;
-            match &mut inode.content {
-                Content::File(file) => {
-                    let changes = file.crash(sector, survives);
-                    lost.extend(text_of(&inode.path, changes));
-                }
-                Content::Directory(directory) => directory.live.clone_from(&directory.durable),
-                Content::Symlink(_) => {}
+            if let Content::File(file) = &mut inode.content {
+                let changes = file.crash(sector, survives, &mut || may_lose("content"));
+                lost.extend(text_of(&inode.path, changes));
+            }
+        }
+        changes.into_iter().for_each(|change| self.settle(change));
+        for inode in self.inodes.values_mut() {
+            if let Content::Directory(directory) = &mut inode.content {
+                directory.live.clone_from(&directory.durable);
             }
         }
         self.recount();

@@ -120,26 +120,39 @@ impl FileContent {
     }
 
     /// Loses the changes that were not synced, but for those parts for which `survives` returns true. Each
-    /// sector of a write is such a part.
-    pub(super) fn crash(&mut self, sector: usize, survives: &mut dyn FnMut() -> bool) -> LostChanges {
+    /// sector of a write is such a part. Loses nothing if something is to be lost and `may_lose` returns
+    /// false.
+    pub(super) fn crash(
+        &mut self,
+        sector: usize,
+        survives: &mut dyn FnMut() -> bool,
+        may_lose: &mut dyn FnMut() -> bool,
+    ) -> LostChanges {
         let mut lost = LostChanges::default();
-        for change in self.pending.drain(..) {
+        self.live.clone_from(&self.durable);
+        for change in &self.pending {
             let (all, kept) = match change {
                 ContentChange::SetLen(_) => {
                     let kept = survives();
                     if kept {
-                        change.apply(&mut self.durable);
+                        change.apply(&mut self.live);
                     }
                     (1, usize::from(kept))
                 }
                 ContentChange::Write(at, bytes) => {
-                    write_sectors(&mut self.durable, at, &bytes, sector, survives)
+                    write_sectors(&mut self.live, *at, bytes, sector, survives)
                 }
             };
             lost.lost += usize::from(kept == 0);
             lost.torn += usize::from(0 < kept && kept < all);
         }
-        self.live.clone_from(&self.durable);
+        if lost != LostChanges::default() && !may_lose() {
+            self.sync();
+            self.live.clone_from(&self.durable);
+            return LostChanges::default();
+        }
+        self.pending.clear();
+        self.durable.clone_from(&self.live);
         lost
     }
 }

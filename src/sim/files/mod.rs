@@ -12,7 +12,8 @@
 //! - *Attributes*, which are times and permissions, are pending until `sync_all`.
 //!
 //! [`Files::set_survival`] sets the probability with which a part survives. Each crash draws one from that
-//! range. A part that is lost is a fault: it may be left out of a plan.
+//! range. What a crash loses of one file's content is one fault, which a plan may leave out, and so is what it
+//! loses of all entries. What is left out survives as a whole. The random numbers are the same in either case.
 //!
 //! The model makes no choices and knows no clock: its callers pass random numbers and times. The calls for
 //! files are in the trait [`FileCalls`](crate::simulated::files::FileCalls), which `calls` implements, and
@@ -96,8 +97,8 @@ impl SimulatedFiles {
 
     /// Loses what was not synced on a host. Returns texts of what was lost.
     ///
-    /// A part is lost if the random numbers say so, and `may_lose` returns true.
-    fn crash(&self, host: HostId, may_lose: impl Fn() -> bool) -> Vec<String> {
+    /// A part is lost if the random numbers say so, and `may_lose` returns true for its kind.
+    fn crash(&self, host: HostId, mut may_lose: impl FnMut(&str) -> bool) -> Vec<String> {
         let FilesState { disks, hosts, random, survival, sector, .. } = &mut *self.state();
         hosts.retain(|_, of| *of != host);
         let Some(disk) = disks.get_mut(&host) else { return Vec::new() };
@@ -105,9 +106,9 @@ impl SimulatedFiles {
         let mut drawn = None;
         let mut survives = || {
             let probability = *drawn.get_or_insert_with(|| least + (most - least) * random.fraction());
-            random.chance(probability) || !may_lose()
+            random.chance(probability)
         };
-        disk.crash(*sector, &mut survives)
+        disk.crash(*sector, &mut survives, &mut may_lose)
     }
 }
 

@@ -62,7 +62,7 @@ impl Scene {
     }
 
     fn crash(&mut self, survives: bool) -> Vec<String> {
-        self.disk.crash(4, &mut || survives)
+        self.disk.crash(4, &mut || survives, &mut |_| true)
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
@@ -125,7 +125,7 @@ fn a_write_is_torn_between_sectors() {
         let file = scene.open("/a");
         scene.disk.write(file, b"abcdefgh", Some(2), NOW).unwrap();
         let mut rng = Rng::new(seed);
-        let lost = scene.disk.crash(4, &mut || rng.chance(0.5));
+        let lost = scene.disk.crash(4, &mut || rng.chance(0.5), &mut |_| true);
         let content = String::from_utf8(scene.read("/a").unwrap()).unwrap();
         seen.insert(content.replace('\0', "."), lost.join(""));
     }
@@ -178,14 +178,50 @@ fn a_replacement_is_seen_as_a_whole() {
         scene.sync("/new");
         scene.rename("/new", "/state");
         let mut left = survivors;
-        scene.disk.crash(1, &mut || {
+        let mut survives = || {
             left -= 1;
             left >= 0
-        });
+        };
+        scene.disk.crash(1, &mut survives, &mut |_| true);
         // The first change is the creation, the second one the rename.
         let state: &[u8] = if survivors < 2 { b"old" } else { b"new" };
         assert_eq!(scene.read("/state").unwrap(), state);
         assert_eq!(scene.read("/new").is_ok(), survivors == 1);
+    }
+}
+
+/// Fails if an entry or a sector is a fault of its own, if a fault that is left out loses something, or if
+/// other numbers are drawn then.
+#[test]
+fn a_loss_is_one_fault_and_draws_the_same_if_it_is_left_out() {
+    let crash = |seed, leaves_out: &str| {
+        let mut scene = Scene::new();
+        scene.write("/old", b"old");
+        ["/", "/old"].into_iter().for_each(|path| scene.sync(path));
+        scene.write("/old", b"12345678");
+        scene.write("/new", b"12345678");
+        scene.rename("/new", "/old");
+        scene.write("/other", b"12345678");
+        let (mut rng, mut asked) = (Rng::new(seed), Vec::new());
+        let mut may_lose = |what: &str| {
+            asked.push(what.to_owned());
+            what != leaves_out
+        };
+        let lost = scene.disk.crash(1, &mut || rng.chance(0.5), &mut may_lose);
+        (rng.next_u64(), asked, lost.join("; "), ["/old", "/other"].map(|path| scene.read(path)))
+    };
+    for seed in 0..20 {
+        let [(next, asked, lost, _), (next_if_kept, asked_if_kept, kept_entries, left), no_content] =
+            ["", "entries", "content"].map(|leaves_out| crash(seed, leaves_out));
+        assert_eq!((next, &asked), (next_if_kept, &asked_if_kept), "seed {seed}");
+        assert_eq!((next, &asked), (no_content.0, &no_content.1), "seed {seed}");
+        let content = asked.iter().filter(|what| *what == "content").count();
+        assert_eq!((content, lost.matches("changes of").count()), (3, 3), "seed {seed}: {lost}");
+        assert_eq!(asked.len() - content, usize::from(lost.contains("create /other")), "seed {seed}: {lost}");
+        assert!(kept_entries.starts_with("changes of ") && left.iter().all(Result::is_ok), "{kept_entries}");
+        assert!(!no_content.2.contains("changes of "), "{}", no_content.2);
+        let whole = [b"12345678".as_slice(), b"old"];
+        assert!(no_content.3.iter().flatten().all(|content| whole.contains(&content.as_slice())));
     }
 }
 
@@ -290,7 +326,8 @@ fn inodes_are_kept_as_long_as_something_leads_to_them() {
                     disk.sync(at, false)
                 }
                 _ if rng.chance(0.1) => {
-                    disk.crash(2, &mut || rng.chance(0.7));
+                    let may_lose = rng.chance(0.7);
+                    disk.crash(2, &mut || rng.chance(0.7), &mut |_| may_lose);
                     Ok(())
                 }
                 _ => disk.open(number, one, OpenFlags { read: true, ..OpenFlags::default() }, NOW).map(drop),
