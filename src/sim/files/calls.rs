@@ -153,7 +153,8 @@ impl FileCalls for Simulated {
             Ok((from, disk.path(file)?))
         };
         let (host, (from, path)) = self.transfer(file, write)?;
-        self.tell(host, format!("writes {} bytes at {from} of {}", bytes.len(), path.display()));
+        let unit = if bytes.len() == 1 { "byte" } else { "bytes" };
+        self.tell(host, format!("writes {} {unit} at {from} of {}", bytes.len(), path.display()));
         Ok(bytes.len())
     }
 
@@ -198,7 +199,7 @@ impl FileCalls for Simulated {
             attributes.mode = change.mode.unwrap_or(attributes.mode);
             attributes.accessed = change.accessed.unwrap_or(attributes.accessed);
             attributes.modified = change.modified.unwrap_or(attributes.modified);
-            Ok(inode.path.clone())
+            Ok(disk.path_of(ino))
         };
         let changed = match of {
             FileTarget::Open(file) => self.on_file(file, set),
@@ -262,6 +263,6 @@ impl Disk {
 
     /// Returns the path of an open file, for texts.
     fn path(&self, file: FileNumber) -> Result<PathBuf> {
-        Ok(self.inode(self.open_file(file.0)?.ino).path.clone())
+        Ok(self.path_of(self.open_file(file.0)?.ino))
     }
 }

@@ -5,12 +5,13 @@
 //! rename to another directory is one change of both, so it is never half durable.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::handle::FileHandle;
 use super::inode::{Content, Directory, FileContent, Ino, Inode, LostChanges, MOST_PENDING};
+use super::open::FileHandle;
 use crate::sim::net::Errno;
 
 pub(super) type Result<T> = std::result::Result<T, Errno>;
@@ -63,27 +64,22 @@ impl Disk {
             errors: 0.0,
             corruption: 0.0,
         };
-        let root = disk.add(Self::directory(ROOT_INODE), DIRECTORY_MODE, now, "/".into());
+        let root = disk.add(Self::directory(), DIRECTORY_MODE, now, (ROOT_INODE, OsString::new()));
         debug_assert_eq!(root, ROOT_INODE);
-        let temporary = disk.add(Self::directory(ROOT_INODE), 0o777, now, "/tmp".into());
-        disk.edit(
-            "create /tmp".into(),
-            vec![EntryEdit { directory: ROOT_INODE, name: "tmp".into(), to: Some(temporary) }],
-            now,
-        );
+        disk.create((ROOT_INODE, "tmp".into()), Self::directory(), 0o777, now).expect("the root is there");
         disk.sync_entries(ROOT_INODE);
         disk
     }
 
-    pub(super) fn directory(parent: Ino) -> Content {
-        Content::Directory(Directory { live: BTreeMap::new(), durable: BTreeMap::new(), parent })
+    pub(super) fn directory() -> Content {
+        Content::Directory(Directory { live: BTreeMap::new(), durable: BTreeMap::new() })
     }
 
     /// Adds an inode, which no entry leads to yet.
-    pub(super) fn add(&mut self, content: Content, mode: u32, now: Duration, path: PathBuf) -> Ino {
+    pub(super) fn add(&mut self, content: Content, mode: u32, now: Duration, place: (Ino, OsString)) -> Ino {
         let ino = self.next;
         self.next += 1;
-        self.inodes.insert(ino, Inode::new(content, mode, now, path));
+        self.inodes.insert(ino, Inode::new(content, mode, now, place));
         ino
     }
 
@@ -152,20 +148,17 @@ impl Disk {
                 let inode = self.inode_mut(ino);
                 inode.references += 2;
                 inode.links += 1;
+                inode.place = (*directory, name.clone());
             }
-            let parent = *directory;
-            let Some(entries) = self.directory_at_mut(parent) else { continue };
+            let Some(entries) = self.directory_at_mut(*directory) else { continue };
             let before = match to {
                 Some(ino) => entries.live.insert(name.clone(), *ino),
                 None => entries.live.remove(name),
             };
-            self.inode_mut(parent).attributes.modified = now;
+            self.inode_mut(*directory).attributes.modified = now;
             if let Some(before) = before {
                 self.inode_mut(before).links -= 1;
                 self.leave(before);
-            }
-            if let Some(moved) = to.and_then(|ino| self.directory_at_mut(ino)) {
-                moved.parent = parent;
             }
         }
         self.pending.push_back(EntryChange { edits, text });
@@ -247,11 +240,12 @@ impl Disk {
         let lost_changes = changes.split_off(lost_from.unwrap_or(changes.len()));
         let mut lost: Vec<_> = lost_changes.into_iter().map(|change| change.text).collect();
         // Before the changes of entries, which may remove a file: that draws its numbers in any case.
-        for inode in self.inodes.values_mut() {
+        for ino in self.inodes.keys().copied().collect::<Vec<_>>() {
+            let inode = self.inode_mut(ino);
             inode.attributes = inode.durable_attributes;
             if let Content::File(file) = &mut inode.content {
                 let changes = file.crash(sector, survives, &mut || may_lose("content"));
-                lost.extend(text_of(&inode.path, changes));
+                lost.extend(text_of(&self.path_of(ino), changes));
             }
         }
         changes.into_iter().for_each(|change| self.settle(change));
@@ -272,13 +266,13 @@ impl Disk {
         let mut reached = vec![ROOT_INODE];
         while let Some(directory) = reached.pop() {
             let Ok(entries) = self.directory_at(directory) else { continue };
-            for ino in entries.live.values().copied().collect::<Vec<_>>() {
+            for (name, ino) in entries.live.clone() {
                 let inode = self.inode_mut(ino);
                 inode.links += 1;
                 // The entry is live and durable.
                 inode.references += 2;
-                if let Some(child) = self.directory_at_mut(ino) {
-                    child.parent = directory;
+                inode.place = (directory, name);
+                if inode.is_directory() {
                     reached.push(ino);
                 }
             }
@@ -291,19 +285,12 @@ impl Disk {
         self.used = self.inodes.values().map(len).sum();
     }
 
-    /// Returns the path of an entry of a directory.
-    pub(super) fn path_of(&self, mut directory: Ino, name: &OsStr) -> PathBuf {
-        let mut names = vec![name.to_owned()];
-        while directory != ROOT_INODE {
-            let Ok(entries) = self.directory_at(directory) else { break };
-            let parent = entries.parent;
-            let Ok(above) = self.directory_at(parent) else { break };
-            // A directory that was removed has no name.
-            let Some((name, _)) = above.live.iter().find(|(_, ino)| **ino == directory) else { break };
-            names.push(name.clone());
-            directory = parent;
-        }
-        names.into_iter().rev().fold(PathBuf::from("/"), |path, name| path.join(name))
+    /// Returns the path of the last name that an inode was given.
+    pub(super) fn path_of(&self, ino: Ino) -> PathBuf {
+        // A directory above may be gone since a file in it was removed that is still open.
+        let place = |ino: Ino| self.inodes.get(&ino).filter(|_| ino != ROOT_INODE).map(|inode| &inode.place);
+        let places: Vec<_> = iter::successors(place(ino), |(directory, _)| place(*directory)).collect();
+        places.into_iter().rev().fold("/".into(), |path: PathBuf, (_, name)| path.join(name))
     }
 }
 

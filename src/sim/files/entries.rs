@@ -19,17 +19,15 @@ impl Disk {
         now: Duration,
     ) -> Result<Ino> {
         self.directory_at(directory)?;
-        let path = self.path_of(directory, &name);
-        let text = format!("create {}", path.display());
-        let ino = self.add(content, mode, now, path);
+        let ino = self.add(content, mode, now, (directory, name.clone()));
+        let text = format!("create {}", self.path_of(ino).display());
         self.edit(text, vec![EntryEdit { directory, name, to: Some(ino) }], now);
         Ok(ino)
     }
 
     pub(super) fn create_dir(&mut self, path: &Path, mode: u32, now: Duration) -> Result<()> {
         let place = self.walk(path, false)?.free()?;
-        let content = Self::directory(place.0);
-        self.create(place, content, mode, now).map(drop)
+        self.create(place, Self::directory(), mode, now).map(drop)
     }
 
     pub(super) fn symlink(&mut self, original: &Path, link: &Path, now: Duration) -> Result<()> {
@@ -88,7 +86,6 @@ impl Disk {
                 _ => {}
             }
         }
-        self.inode_mut(ino).path = to.to_owned();
         let edits = vec![
             EntryEdit { directory: target.directory, name: target.name, to: Some(ino) },
             EntryEdit { directory: source.directory, name: source.name, to: None },
@@ -100,10 +97,10 @@ impl Disk {
     /// Returns whether the directory is `above`, or inside of it.
     fn is_inside(&self, mut directory: Ino, above: Ino) -> bool {
         while directory != above {
-            match self.directory_at(directory) {
-                Ok(entries) if directory != ROOT_INODE => directory = entries.parent,
-                _ => return false,
+            if directory == ROOT_INODE {
+                return false;
             }
+            directory = self.inode(directory).place.0;
         }
         true
     }
@@ -123,14 +120,9 @@ impl Disk {
     pub(super) fn canonicalize(&self, path: &Path) -> Result<PathBuf> {
         let place = self.walk(path, true)?;
         let ino = place.found()?;
-        if ino == ROOT_INODE {
-            return Ok("/".into());
-        }
         if place.name.is_empty() {
-            let above = &self.directory_at(place.directory)?.live;
-            let name = above.iter().find(|(_, other)| **other == ino).map(|(name, _)| name.clone());
-            return Ok(self.path_of(place.directory, &name.ok_or(Errno::NoEntry)?));
+            return Ok(self.path_of(ino));
         }
-        Ok(self.path_of(place.directory, &place.name))
+        Ok(self.path_of(place.directory).join(place.name))
     }
 }

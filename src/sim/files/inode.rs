@@ -25,8 +25,8 @@ pub(super) struct Inode {
     /// Whatever keeps the inode: entries that programs see, durable ones, changes of entries that are not
     /// synced, and open files.
     pub(super) references: u32,
-    /// The path of the last name that it was given, for texts.
-    pub(super) path: PathBuf,
+    /// The directory and the name of the entry that was the last one to lead to it. The root is in itself.
+    pub(super) place: (Ino, OsString),
 }
 
 #[derive(Debug)]
@@ -47,8 +47,6 @@ pub(super) struct Attributes {
 pub(super) struct Directory {
     pub(super) live: BTreeMap<OsString, Ino>,
     pub(super) durable: BTreeMap<OsString, Ino>,
-    /// Itself, for the root.
-    pub(super) parent: Ino,
 }
 
 #[derive(Debug, Default)]
@@ -74,9 +72,9 @@ pub(super) struct LostChanges {
 }
 
 impl Inode {
-    pub(super) fn new(content: Content, mode: u32, now: Duration, path: PathBuf) -> Self {
+    pub(super) fn new(content: Content, mode: u32, now: Duration, place: (Ino, OsString)) -> Self {
         let attributes = Attributes { mode, accessed: now, modified: now };
-        Self { content, attributes, durable_attributes: attributes, links: 0, opens: 0, references: 0, path }
+        Self { content, attributes, durable_attributes: attributes, links: 0, opens: 0, references: 0, place }
     }
 
     pub(super) fn kind(&self) -> FileKind {

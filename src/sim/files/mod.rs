@@ -25,7 +25,7 @@
 //! | `control` | [`Files`]: settings and inspection, for the test |
 //! | `disk` | the file system of a node: inodes, changes of entries, sync, crash |
 //! | `entries` | calls that change entries |
-//! | `handle`, `open` | open files, and the calls for them |
+//! | `open` | open files, and the calls for them |
 //! | `inode` | content and attributes, live and durable |
 //! | `paths` | paths, with symbolic links |
 
@@ -33,7 +33,6 @@ mod calls;
 mod control;
 mod disk;
 mod entries;
-mod handle;
 mod inode;
 mod open;
 mod paths;

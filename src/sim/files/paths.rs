@@ -33,6 +33,11 @@ impl PathEnd {
 }
 
 impl Disk {
+    fn above(&self, directory: Ino) -> Result<Ino> {
+        self.directory_at(directory)?;
+        Ok(self.inode(directory).place.0)
+    }
+
     /// Finds a path. With `follows`, a symbolic link at its end is followed.
     pub(super) fn walk(&self, path: &Path, follows: bool) -> Result<PathEnd> {
         if path.as_os_str().is_empty() {
@@ -42,7 +47,7 @@ impl Disk {
         let mut left = steps(path);
         while let Some(step) = left.pop_front() {
             let Some(name) = step else {
-                at = self.directory_at(at)?.parent;
+                at = self.above(at)?;
                 continue;
             };
             let found = self.directory_at(at)?.live.get(&name).copied();
@@ -69,7 +74,7 @@ impl Disk {
                 (None, None) => return Err(Errno::NoEntry),
             }
         }
-        Ok(PathEnd { directory: self.directory_at(at)?.parent, name: OsString::new(), ino: Some(at) })
+        Ok(PathEnd { directory: self.above(at)?, name: OsString::new(), ino: Some(at) })
     }
 }
 

@@ -225,6 +225,29 @@ fn a_loss_is_one_fault_and_draws_the_same_if_it_is_left_out() {
     }
 }
 
+/// Fails if a text has the path that a file had before its directory was renamed, or before a crash took that
+/// back.
+#[test]
+fn a_path_is_that_of_today() {
+    let mut scene = Scene::new();
+    scene.mkdir("/d");
+    scene.write("/d/a", b"old");
+    ["/", "/d", "/d/a"].into_iter().for_each(|path| scene.sync(path));
+    let file = scene.open("/d/a");
+    let path =
+        |scene: &Scene| scene.disk.path_of(scene.disk.walk(Path::new("/d/a"), true).unwrap().ino.unwrap());
+    scene.rename("/d", "/e");
+    scene.disk.write(file, b"new", None, NOW).unwrap();
+    assert_eq!(scene.crash(false), ["rename /d to /e", "changes of /e/a: 1 lost"]);
+    assert_eq!(path(&scene), Path::new("/d/a"));
+    let file = scene.open("/d/a");
+    let ino = scene.disk.open_file(file).unwrap().ino;
+    scene.disk.remove_file(Path::new("/d/a"), NOW).unwrap();
+    scene.disk.remove_dir(Path::new("/d"), NOW).unwrap();
+    scene.sync("/");
+    assert_eq!(scene.disk.path_of(ino), Path::new("/d/a"), "it is still open");
+}
+
 #[test]
 fn attributes_need_a_sync_of_all() {
     for (all, mode) in [(false, 0o644), (true, 0o600)] {
