@@ -256,8 +256,8 @@ impl Disk {
     fn find(&self, target: FileTarget<'_>) -> Result<Ino> {
         match target {
             FileTarget::Open(file) => Ok(self.open_file(file.0)?.ino),
-            FileTarget::Path(path) => self.walk(path, true)?.found(),
-            FileTarget::LinkItself(path) => self.walk(path, false)?.found(),
+            FileTarget::Path(path) => self.walk(path, true)?.found,
+            FileTarget::LinkItself(path) => self.find_itself(path),
         }
     }
 

@@ -31,16 +31,16 @@ impl Disk {
     }
 
     pub(super) fn symlink(&mut self, original: &Path, link: &Path, now: Duration) -> Result<()> {
-        let place = self.walk(link, false)?.free()?;
+        let place = self.walk(link, false)?.free_for_file()?;
         self.create(place, Content::Symlink(original.to_owned()), 0o777, now).map(drop)
     }
 
     pub(super) fn hard_link(&mut self, original: &Path, link: &Path, now: Duration) -> Result<()> {
-        let ino = self.walk(original, false)?.found()?;
+        let ino = self.find_itself(original)?;
         if self.inode(ino).is_directory() {
             return Err(Errno::NotPermitted);
         }
-        let (directory, name) = self.walk(link, false)?.free()?;
+        let (directory, name) = self.walk(link, false)?.free_for_file()?;
         let text = format!("link {}", link.display());
         self.edit(text, vec![EntryEdit { directory, name, to: Some(ino) }], now);
         Ok(())
@@ -48,7 +48,7 @@ impl Disk {
 
     pub(super) fn remove_file(&mut self, path: &Path, now: Duration) -> Result<()> {
         let place = self.walk(path, false)?;
-        if self.inode(place.found()?).is_directory() {
+        if self.inode(place.found?).is_directory() {
             return Err(Errno::IsDirectory);
         }
         let edit = EntryEdit { directory: place.directory, name: place.name, to: None };
@@ -58,7 +58,7 @@ impl Disk {
 
     pub(super) fn remove_dir(&mut self, path: &Path, now: Duration) -> Result<()> {
         let place = self.walk(path, false)?;
-        if !self.directory_at(place.found()?)?.live.is_empty() {
+        if !self.directory_at(place.found?)?.live.is_empty() {
             return Err(Errno::NotEmpty);
         }
         if place.name.is_empty() {
@@ -71,20 +71,26 @@ impl Disk {
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path, now: Duration) -> Result<()> {
         let (source, target) = (self.walk(from, false)?, self.walk(to, false)?);
-        let ino = source.found()?;
-        if target.ino == Some(ino) {
+        let ino = source.found?;
+        if target.found == Ok(ino) {
             return Ok(());
         }
         if source.name.is_empty() || target.name.is_empty() || self.is_inside(target.directory, ino) {
             return Err(Errno::Invalid);
         }
-        if let Some(replaced) = target.ino {
-            match (self.inode(ino).is_directory(), self.directory_at(replaced)) {
+        let is_directory = self.inode(ino).is_directory();
+        if target.has_slash && !is_directory {
+            return Err(Errno::NotDirectory);
+        }
+        match target.found {
+            Ok(replaced) => match (is_directory, self.directory_at(replaced)) {
                 (true, Ok(entries)) if !entries.live.is_empty() => return Err(Errno::NotEmpty),
                 (true, Err(error)) => return Err(error),
                 (false, Ok(_)) => return Err(Errno::IsDirectory),
                 _ => {}
-            }
+            },
+            Err(Errno::NoEntry) => {}
+            Err(error) => return Err(error),
         }
         let edits = vec![
             EntryEdit { directory: target.directory, name: target.name, to: Some(ino) },
@@ -106,20 +112,20 @@ impl Disk {
     }
 
     pub(super) fn read_link(&self, path: &Path) -> Result<PathBuf> {
-        match &self.inode(self.walk(path, false)?.found()?).content {
+        match &self.inode(self.find_itself(path)?).content {
             Content::Symlink(target) => Ok(target.clone()),
             _ => Err(Errno::Invalid),
         }
     }
 
     pub(super) fn read_dir(&self, path: &Path) -> Result<Vec<(OsString, FileStatus)>> {
-        let entries = self.directory_at(self.walk(path, true)?.found()?)?;
+        let entries = self.directory_at(self.walk(path, true)?.found?)?;
         Ok(entries.live.iter().map(|(name, ino)| (name.clone(), self.inode(*ino).status(*ino))).collect())
     }
 
     pub(super) fn canonicalize(&self, path: &Path) -> Result<PathBuf> {
         let place = self.walk(path, true)?;
-        let ino = place.found()?;
+        let ino = place.found?;
         if place.name.is_empty() {
             return Ok(self.path_of(ino));
         }

@@ -33,16 +33,16 @@ impl Disk {
         }
         // A link that leads nowhere counts as a file for `create_new`.
         let place = self.walk(path, !create_new)?;
-        let is_new = place.ino.is_none();
-        let ino = match place.ino {
-            Some(_) if create_new => return Err(Errno::Exists),
-            Some(ino) if self.inode(ino).is_directory() && writes => return Err(Errno::IsDirectory),
-            Some(ino) => ino,
-            None if create || create_new => {
+        let (may_create, is_new) = (create || create_new, place.found == Err(Errno::NoEntry));
+        let ino = match place.found {
+            _ if place.has_slash && may_create => return Err(Errno::IsDirectory),
+            Ok(_) if create_new => return Err(Errno::Exists),
+            Ok(ino) if self.inode(ino).is_directory() && writes => return Err(Errno::IsDirectory),
+            Err(Errno::NoEntry) if may_create => {
                 let content = Content::File(FileContent::default());
                 self.create(place.free()?, content, mode, now)?
             }
-            None => return Err(Errno::NoEntry),
+            found => found?,
         };
         self.keep(ino);
         self.inode_mut(ino).opens += 1;

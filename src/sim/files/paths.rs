@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::{Component, Path};
+use std::path::{Component, Path, is_separator};
 
 use super::disk::{Disk, ROOT_INODE, Result};
 use super::inode::{Content, Ino};
@@ -17,18 +17,25 @@ pub(super) struct PathEnd {
     pub(super) directory: Ino,
     /// Empty for a path that ends in the root or in `..`.
     pub(super) name: OsString,
-    pub(super) ino: Option<Ino>,
+    /// What is there, or the error of a call that needs it.
+    pub(super) found: Result<Ino>,
+    /// The path ends in a slash after the name, so it is one of a directory.
+    pub(super) has_slash: bool,
 }
 
 impl PathEnd {
-    /// Returns what is there.
-    pub(super) fn found(&self) -> Result<Ino> {
-        self.ino.ok_or(Errno::NoEntry)
+    /// Returns the directory and the name for a new directory. Nothing may be there.
+    pub(super) fn free(self) -> Result<(Ino, OsString)> {
+        match self.found {
+            Err(Errno::NoEntry) => Ok((self.directory, self.name)),
+            _ => Err(Errno::Exists),
+        }
     }
 
-    /// Returns the directory and the name for a new entry, which must not be there.
-    pub(super) fn free(self) -> Result<(Ino, OsString)> {
-        if self.ino.is_some() { Err(Errno::Exists) } else { Ok((self.directory, self.name)) }
+    /// Does the same for what is no directory.
+    pub(super) fn free_for_file(self) -> Result<(Ino, OsString)> {
+        let has_slash = self.has_slash;
+        self.free().and_then(|place| if has_slash { Err(Errno::NoEntry) } else { Ok(place) })
     }
 }
 
@@ -44,7 +51,7 @@ impl Disk {
             return Err(Errno::NoEntry);
         }
         let (mut at, mut links) = (ROOT_INODE, 0);
-        let mut left = steps(path);
+        let (mut left, mut has_slash) = (steps(path), ends_in_slash(path));
         while let Some(step) = left.pop_front() {
             let Some(name) = step else {
                 at = self.above(at)?;
@@ -65,17 +72,36 @@ impl Disk {
                     if target.is_absolute() {
                         at = ROOT_INODE;
                     }
+                    has_slash |= is_last && ends_in_slash(target);
                     for step in steps(target).into_iter().rev() {
                         left.push_front(step);
                     }
                 }
-                (None, ino) if is_last => return Ok(PathEnd { directory: at, name, ino }),
+                (None, found) if is_last => {
+                    let found = match found {
+                        Some(ino) if has_slash && !self.inode(ino).is_directory() => Err(Errno::NotDirectory),
+                        found => found.ok_or(Errno::NoEntry),
+                    };
+                    return Ok(PathEnd { directory: at, name, found, has_slash });
+                }
                 (None, Some(ino)) => at = ino,
                 (None, None) => return Err(Errno::NoEntry),
             }
         }
-        Ok(PathEnd { directory: self.above(at)?, name: OsString::new(), ino: Some(at) })
+        Ok(PathEnd { directory: self.above(at)?, name: OsString::new(), found: Ok(at), has_slash })
     }
+
+    /// Finds what a path leads to, and not what a symbolic link at its end leads to, unless a slash follows.
+    pub(super) fn find_itself(&self, path: &Path) -> Result<Ino> {
+        self.walk(path, ends_in_slash(path))?.found
+    }
+}
+
+/// Returns whether a slash is at the end of a path, or before a `.` there, which [`Path`] does not show.
+fn ends_in_slash(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let last = bytes.strip_suffix(b".").unwrap_or(bytes).last();
+    last.is_some_and(|byte| is_separator(char::from(*byte)))
 }
 
 /// Returns the names in a path; `None` stands for `..`.

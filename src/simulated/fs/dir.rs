@@ -57,14 +57,14 @@ fn create_all(files: &dyn FileCalls, path: &Path, mode: u32) -> io::Result<()> {
         return Ok(());
     }
     let is_directory = || files.status(FileTarget::Path(path)).is_ok_and(|it| it.kind == FileKind::Directory);
-    match (files.create_dir(path, mode), path.parent()) {
+    let result = match (files.create_dir(path, mode), path.parent()) {
         (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
             create_all(files, parent, mode)?;
             files.create_dir(path, mode)
         }
-        (Err(_), _) if is_directory() => Ok(()),
         (result, _) => result,
-    }
+    };
+    if is_directory() { Ok(()) } else { result }
 }
 
 pub(super) fn remove_all(files: &dyn FileCalls, path: &Path) -> io::Result<()> {
