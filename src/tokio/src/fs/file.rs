@@ -128,13 +128,12 @@ impl File {
 
     #[allow(clippy::result_large_err, reason = "that is its signature")]
     pub fn try_into_std(mut self) -> Result<StdFile, Self> {
-        match Arc::try_unwrap(self.std) {
-            Ok(file) => sync_fs::into_real(file).map_err(Self::of),
-            Err(std) => {
-                self.std = std;
-                Err(self)
-            }
-        }
+        self.std = match Arc::try_unwrap(self.std).map(sync_fs::into_real) {
+            Ok(Ok(file)) => return Ok(file),
+            Ok(Err(simulated)) => Arc::new(simulated),
+            Err(shared) => shared,
+        };
+        Err(self)
     }
 
     pub async fn set_permissions(&self, perm: Permissions) -> io::Result<()> {
