@@ -17,8 +17,10 @@
 //! and no fault, and the tables of each module where `/proc/self/maps` has it, without a lock of the loader.
 //!
 //! The file has no other registers. A function whose frame is found by its frame pointer (`rbp`) needs one:
-//! many of the standard library. Then the frame is looked for on the stack, by the address to which the
-//! function returns: in front of that address is a call of this function.
+//! many of the standard library. Then the instructions that make the frame tell how large it is. If they are
+//! other ones than usual, the frame is looked for on the stack, by the address to which the function returns:
+//! in front of that address is a call of this function. (That does not find a function to which another one
+//! has jumped, or which is called through a pointer.)
 //!
 //! The thread may wake up at any time. So the system call is read again at the end, and the caller checks
 //! that the thread is in the same poll: otherwise the stack is not used.
@@ -31,7 +33,8 @@
 //!
 //! # What it does not find
 //!
-//! A thread that computes has no registers in that file, also if it waits for a core. The line is known on
+//! A stack ends where a frame is found in neither way: no line is better than a wrong one. A thread that
+//! computes has no registers in that file, also if it waits for a core. The line is known on
 //! x86-64 Linux, if `/proc` is mounted and lets a process read its own memory (not in a program that has
 //! given up `PR_SET_DUMPABLE`).
 
@@ -50,8 +53,8 @@ mod walk {
     use std::os::unix::fs::FileExt;
 
     use gimli::{
-        BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, Pointer, RegisterRule, UnwindContext,
-        UnwindSection,
+        BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, Pointer, Register, RegisterRule,
+        UnwindContext, UnwindSection,
     };
 
     use crate::stack::MOST_CALLS;
@@ -64,6 +67,8 @@ mod walk {
     const WINDOW: usize = 512 << 10;
     /// How far up the frame of a function is looked for.
     const LARGEST_FRAME: u64 = 64 << 10;
+    /// How a function with a frame pointer finds its frame, once that is made.
+    const BELOW_RECORD: CfaRule<usize> = CfaRule::RegisterAndOffset { register: Register(6), offset: 16 };
     const LOAD: u32 = 1;
     const EH_FRAME: u32 = 0x6474_e550;
 
@@ -140,32 +145,58 @@ mod walk {
             Some(u64::from_le_bytes(bytes.get(start..start + 8)?.try_into().ok()?))
         }
 
-        /// Returns whether this address is one to which a call of the function that begins at `callee`
-        /// returns, as the instruction before it tells; `None` if it is a call that may be of any function.
-        fn is_return(&self, address: u64, callee: u64) -> Option<bool> {
-            if self.code_at(address).is_none() {
-                return Some(false);
-            }
+        /// Returns the function whose call returns to this address, as the instruction before it tells: 0 if
+        /// that calls through a pointer. `None` if there is no call.
+        fn callee(&self, address: u64) -> Option<u64> {
+            self.code_at(address)?;
             let before = self.read(address.wrapping_sub(7), 7);
             let relative = |bytes: &[u8]| {
                 let by = i32::from_le_bytes(bytes.try_into().unwrap_or_default());
                 address.wrapping_add_signed(i64::from(by))
             };
             match *before {
-                [_, _, 0xe8, ..] => Some(relative(&before[3..]) == callee),
+                [_, _, 0xe8, ..] => Some(relative(&before[3..])),
                 // Through a word of the module, which the loader has filled in.
                 [_, 0xff, 0x15, ..] => {
-                    let word = self.read(relative(&before[3..]), 8).try_into();
-                    Some(word.is_ok_and(|word| u64::from_le_bytes(word) == callee))
+                    self.read(relative(&before[3..]), 8).try_into().ok().map(u64::from_le_bytes)
                 }
                 // Through a register, or a word that one points to.
                 [.., 0xff, mode] | [.., 0xff, mode, _] | [_, 0xff, mode, ..] | [0xff, mode, ..]
                     if mode & 0x38 == 0x10 =>
                 {
-                    None
+                    Some(0)
                 }
-                _ => Some(false),
+                _ => None,
             }
+        }
+
+        /// Returns how far below `rbp` the stack of a function ends, by the instructions after the one that
+        /// sets `rbp`: they save other registers, and make room. `None` if they save less than `saved`.
+        fn frame_below(&self, at: u64, saved: usize) -> Option<u64> {
+            let code = self.read(at, 64);
+            let (mut code, mut pushed, mut room) = (&*code, 0_usize, 0);
+            loop {
+                code = match code {
+                    // push
+                    [0x50..=0x57, rest @ ..] | [0x41, 0x50..=0x57, rest @ ..] if room == 0 => {
+                        pushed += 1;
+                        rest
+                    }
+                    // sub rsp, by a byte or four; add rsp, -128.
+                    [0x48, 0x83, 0xec, by @ ..0x80, rest @ ..] | [0x48, 0x83, 0xc4, by @ 0x80, rest @ ..] => {
+                        room += u64::from(*by);
+                        rest
+                    }
+                    [0x48, 0x81, 0xec, a, b, c, d, rest @ ..] => {
+                        room += u64::from(u32::from_le_bytes([*a, *b, *c, *d]));
+                        rest
+                    }
+                    // mov qword ptr [rsp], 0: touches each page of a large frame.
+                    [0x48, 0xc7, 0x04, 0x24, 0, 0, 0, 0, rest @ ..] => rest,
+                    _ => break,
+                };
+            }
+            (pushed >= saved).then_some(8 * pushed as u64 + room)
         }
     }
 
@@ -236,7 +267,7 @@ mod walk {
         fn step(&mut self) -> Option<()> {
             let pc = self.registers[RETURN]?;
             // The call is before the address; a system call is where it is.
-            let within = if std::mem::take(&mut self.is_first) { pc } else { pc - 1 };
+            let within = if std::mem::take(&mut self.is_first) { pc } else { pc.checked_sub(1)? };
             let module = self.memory.code_at(within)?.module;
             if !self.tables.iter().any(|tables| tables.module == module) {
                 self.tables.push(Tables::read(self.memory, module)?);
@@ -249,11 +280,22 @@ mod walk {
                 .fde_for_address(&entries, &tables.bases, within, EhFrame::cie_from_offset)
                 .ok()?;
             let mut context = UnwindContext::new();
-            let row = entry.unwind_info_for_address(&entries, &tables.bases, &mut context, within).ok()?;
+            let mut rows = entry.rows(&entries, &tables.bases, &mut context).ok()?;
+            let mut record_at = None;
+            let row = loop {
+                let row = rows.next_row().ok()??;
+                let (has_record, from) = (row.cfa() == &BELOW_RECORD, row.start_address());
+                record_at = record_at.or(has_record.then_some(from));
+                if row.contains(within) {
+                    break row;
+                }
+            };
             let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return None };
             let base = usize::from(register.0);
             if base == RBP && self.registers[RBP].is_none() {
-                self.registers[RBP] = self.find_record(entry.initial_address());
+                let is_saved = |(_, rule): &&(_, _)| matches!(rule, RegisterRule::Offset(_));
+                let saved = row.registers().filter(is_saved).count();
+                self.registers[RBP] = self.find_record(record_at?, saved, entry.initial_address());
             }
             let cfa = (*self.registers.get(base)?)?.wrapping_add_signed(offset);
             let mut caller = self.registers;
@@ -277,19 +319,16 @@ mod walk {
         }
 
         /// Returns the place on the stack where a function that begins at `function` has saved the register
-        /// `rbp` of its caller, below the address to which it returns: the nearest one with a call of this
-        /// function. If there is none, the nearest one with a call of any function.
-        fn find_record(&self, function: u64) -> Option<u64> {
+        /// `rbp` of its caller, below the address to which it returns. It does so right before the
+        /// instruction at `record_at`, and has saved so many registers, with that address.
+        fn find_record(&self, record_at: u64, saved: usize, function: u64) -> Option<u64> {
             let sp = self.registers[RSP]?;
-            let mut of_any = None;
-            for at in (sp..sp + LARGEST_FRAME).step_by(8) {
-                match self.memory.is_return(self.memory.word(at + 8)?, function) {
-                    Some(true) => return Some(at),
-                    Some(false) => {}
-                    None => of_any = of_any.or(Some(at)),
-                }
-            }
-            of_any
+            let callee_of = |at: u64| self.memory.callee(self.memory.word(at + 8)?);
+            let below = self.memory.frame_below(record_at, saved.saturating_sub(2));
+            below
+                .map(|below| sp + below)
+                .filter(|at| at % 16 == 0 && callee_of(*at).is_some())
+                .or_else(|| (sp..sp + LARGEST_FRAME).step_by(8).find(|at| callee_of(*at) == Some(function)))
         }
     }
 
@@ -316,9 +355,11 @@ mod walk {
     not(any(miri, paceline_loom, paceline_shuttle))
 ))]
 mod tests {
+    use std::ffi::c_int;
     use std::io::Read;
+    use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
-    use std::sync::{Barrier, Mutex, mpsc};
+    use std::sync::{Barrier, Condvar, Mutex, mpsc};
     use std::thread;
     use std::time::{Duration, Instant};
 
@@ -385,6 +426,70 @@ mod tests {
         };
         let names = names(sleeps, || ());
         check_order(&names, "a_thread_that_sleeps");
+    }
+
+    // Jumps to a function that has a frame pointer and reads, as `Condvar::wait_timeout` of a release build
+    // does to one that waits: on the stack there is a call of the first one, and the frame of the second one.
+    std::arch::global_asm!(
+        ".globl paceline_test_jump_to_read",
+        "paceline_test_jump_to_read:",
+        "jmp 2f",
+        ".zero 64, 0xcc",
+        "2:",
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "push r14",
+        "push rbx",
+        "sub rsp, 4096",
+        "mov qword ptr [rsp], 0",
+        "sub rsp, 48",
+        ".cfi_offset rbx, -32",
+        ".cfi_offset r14, -24",
+        "xor eax, eax",
+        "syscall",
+        "add rsp, 4144",
+        "pop rbx",
+        "pop r14",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 8",
+        "ret",
+        ".cfi_endproc",
+    );
+
+    unsafe extern "C" {
+        fn paceline_test_jump_to_read(file: c_int, to: *mut u8, most: usize) -> isize;
+    }
+
+    #[test]
+    fn a_thread_in_a_function_to_which_another_one_has_jumped() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let reads = || {
+            let mut to = [0; 8];
+            // SAFETY: it reads at most as many bytes as there is room for.
+            let read = unsafe { paceline_test_jump_to_read(theirs.as_raw_fd(), to.as_mut_ptr(), to.len()) };
+            assert_eq!(read, 0);
+        };
+        let names = names(reads, || drop(ours));
+        check_order(&names, "a_thread_in_a_function_to_which_another_one_has_jumped");
+    }
+
+    #[test]
+    fn a_thread_that_waits_with_a_timeout() {
+        let (is_over, condition) = (Mutex::new(false), Condvar::new());
+        let waits = || {
+            let guard = is_over.lock().unwrap();
+            let minute = Duration::from_secs(60);
+            drop(condition.wait_timeout_while(guard, minute, |is_over| !*is_over));
+        };
+        let unblock = || {
+            *is_over.lock().unwrap() = true;
+            condition.notify_all();
+        };
+        check_order(&names(waits, unblock), "a_thread_that_waits_with_a_timeout");
     }
 
     #[test]
