@@ -4,10 +4,15 @@ use std::fmt;
 use std::panic::Location;
 use std::process;
 
-/// Folders below which source is not the program's own, and how many folders below them are left out, too:
-/// that of the registry's index, and that of the compiler's commit with its `library`.
-const FOREIGN: [(&str, usize); 4] =
-    [("/registry/src/", 1), ("/git/checkouts/", 0), ("/rustc/", 2), ("/lib/rustlib/src/rust/library/", 0)];
+/// Folders below which source is not the program's own; how many folders below them are left out, too: that
+/// of the registry's index, and that of the compiler's commit with its `library`; and with how many digits of
+/// a hash the first folder below ends. (A crate of the program may be named `registry`.)
+const FOREIGN: [(&str, usize, usize); 4] = [
+    ("/registry/src/", 1, 16),
+    ("/git/checkouts/", 0, 16),
+    ("/rustc/", 2, 0),
+    ("/lib/rustlib/src/rust/library/", 0, 0),
+];
 
 /// Displays a line of source as "src/main.rs:9:5"; in a package of a registry as
 /// "axum-0.8.9/src/serve/mod.rs:389:5".
@@ -31,11 +36,14 @@ pub(crate) fn without_folders(path: &str) -> &str {
 /// program's own.
 pub(crate) fn own_path(path: &str) -> Option<&str> {
     let slashed = path.replace('\\', "/");
-    let (at, skipped) = FOREIGN
-        .iter()
-        .find_map(|(folder, skipped)| slashed.find(folder).map(|at| (at + folder.len(), *skipped)))?;
-    // The bytes are at the same places in both paths.
-    (0..skipped).try_fold(&path[at..], |rest, _| Some(rest.split_once(['/', '\\'])?.1))
+    FOREIGN.iter().find_map(|(folder, skipped, digits)| {
+        // The bytes are at the same places in both paths.
+        let rest = &path[slashed.find(folder)? + folder.len()..];
+        let first = rest.split(['/', '\\']).next()?.as_bytes();
+        let hash = &first[first.len().checked_sub(*digits)?..];
+        let rest = (0..*skipped).try_fold(rest, |rest, _| Some(rest.split_once(['/', '\\'])?.1))?;
+        hash.iter().all(u8::is_ascii_hexdigit).then_some(rest)
+    })
 }
 
 /// Displays a thread by its name, and, if that has no number, by the number that the system knows it by:
@@ -67,9 +75,13 @@ mod tests {
         for (path, short) in [
             ("src/main.rs", "src/main.rs"),
             ("/home/me/registry/src/main.rs", "/home/me/registry/src/main.rs"),
-            ("/root/.cargo/registry/src/index.crates.io-19/axum-0.8.9/src/lib.rs", "axum-0.8.9/src/lib.rs"),
-            ("C:\\cargo\\registry\\src\\index-19\\axum-0.8.9\\src\\lib.rs", "axum-0.8.9\\src\\lib.rs"),
-            ("/root/.cargo/git/checkouts/x-1f/2e/src/lib.rs", "x-1f/2e/src/lib.rs"),
+            ("crates/registry/src/api/handler.rs", "crates/registry/src/api/handler.rs"),
+            ("/me/.cargo/registry/src/index-1949cf8c6b5b557f/axum-0.8.9/src/lib.rs", "axum-0.8.9/src/lib.rs"),
+            (
+                "C:\\cargo\\registry\\src\\index-1949cf8c6b5b557f\\axum-0.8.9\\src\\lib.rs",
+                "axum-0.8.9\\src\\lib.rs",
+            ),
+            ("/me/.cargo/git/checkouts/x-6f17d22bba15001f/2e/src/lib.rs", "x-6f17d22bba15001f/2e/src/lib.rs"),
             ("/rustc/59807616e/library/std/src/thread/mod.rs", "std/src/thread/mod.rs"),
             ("/root/.rustup/toolchains/x/lib/rustlib/src/rust/library/core/src/x.rs", "core/src/x.rs"),
         ] {

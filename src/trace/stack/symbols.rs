@@ -214,7 +214,7 @@ fn root(path: &str) -> &str {
 mod tests {
     use super::*;
 
-    const REGISTRY: &str = "/root/.cargo/registry/src/index.crates.io-19";
+    const REGISTRY: &str = "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f";
 
     fn frame(name: &str, file: &str) -> Frame {
         let place = (!file.is_empty()).then(|| (file.into(), 12, 20));
