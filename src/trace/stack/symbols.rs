@@ -38,14 +38,15 @@ pub(crate) enum WaitKind {
     Task,
 }
 
-/// Functions that tell what is waited for, by the beginnings of their paths and the ends of their files: in a
-/// build with lines only, inlined functions have no path.
+/// Functions that tell what is waited for, by the beginnings of their paths or by their files: in a build
+/// with lines only, inlined functions have no path. The files are those in the folder of this crate, or in
+/// that of a package, whose version is left out.
 const KINDS: [(&str, &str, WaitKind); 5] = [
-    ("paceline::reactor::timers", "/reactor/timers.rs", WaitKind::Timer),
-    ("paceline::reactor::source", "/reactor/source.rs", WaitKind::Socket),
-    ("tokio::runtime::blocking", "/tokio/src/runtime/blocking.rs", WaitKind::Closure),
-    ("paceline::blocking", "/src/blocking/mod.rs", WaitKind::Closure),
-    ("async_task::task", "/async-task-4.7.1/src/task.rs", WaitKind::Task),
+    ("paceline::reactor::timers", "reactor/timers.rs", WaitKind::Timer),
+    ("paceline::reactor::source", "reactor/source.rs", WaitKind::Socket),
+    ("tokio::runtime::blocking", "tokio/src/runtime/blocking.rs", WaitKind::Closure),
+    ("paceline::blocking", "blocking/mod.rs", WaitKind::Closure),
+    ("async_task::task", "async-task/src/task.rs", WaitKind::Task),
 ];
 
 /// Crates that are no part of the program, in a build without lines. The names of some closures and of
@@ -122,8 +123,12 @@ impl Frame {
             && !self.is_of_library()
     }
 
+    /// Returns whether a library has the type, and the trait that is implemented for it, if there is one: a
+    /// trait of the program may be implemented for a type of a library.
     fn is_of_library(&self) -> bool {
-        LIBRARIES.iter().any(|library| self.short_name().starts_with(library))
+        let is_of = |path: &str| LIBRARIES.iter().any(|library| path.starts_with(library));
+        let implemented = self.name.strip_prefix('<').and_then(|name| name.split_once(" as "));
+        is_of(self.short_name()) && implemented.is_none_or(|(_, of_trait)| is_of(of_trait))
     }
 
     /// Returns whether the function belongs to the program: not to a package of a registry, to the standard
@@ -135,10 +140,16 @@ impl Frame {
         !self.is_of_library() && !self.place.as_ref().is_some_and(is_foreign)
     }
 
-    fn kind(&self) -> Option<WaitKind> {
+    fn kind(&self, own: Option<&str>) -> Option<WaitKind> {
         let file = self.place.as_ref().map(|(file, ..)| file.replace('\\', "/")).unwrap_or_default();
-        let is_it =
-            |(path, end, _): &&(&str, &str, _)| self.short_name().starts_with(path) || file.ends_with(end);
+        let of_package = || {
+            let (package, rest) = own_path(&file)?.split_once('/')?;
+            Some(format!("{}/{rest}", package.rsplit_once('-')?.0))
+        };
+        let file = own.and_then(|own| file.strip_prefix(own)).map(String::from).or_else(of_package);
+        let is_it = |(path, at, _): &&(&str, &str, _)| {
+            self.short_name().starts_with(path) || file.as_deref() == Some(at)
+        };
         KINDS.iter().find(is_it).map(|(.., kind)| *kind)
     }
 }
@@ -175,7 +186,7 @@ impl Site {
             if is_of_program && frame.place.is_some() {
                 return Some(Self::at(frame, callees, kind));
             }
-            kind = kind.or(frame.kind());
+            kind = kind.or(frame.kind(own));
             if frame.is_of_package() && of_package.is_none() {
                 of_package = Some(frame.clone());
             }
@@ -275,6 +286,33 @@ mod tests {
             (found.frame.to_string().as_str(), found.callee.as_deref()),
             ("in mine::wait", Some("dep::lock"))
         );
+    }
+
+    #[test]
+    fn a_trait_of_the_program_for_a_type_of_a_library() {
+        let found = site(&[
+            ("<alloc::vec::Vec<T> as core::clone::Clone>::clone", "/home/me/std/vec.rs"),
+            ("<alloc::vec::Vec<T> as mine::Ext>::sum", "src/ext.rs"),
+            ("mine::main", "src/main.rs"),
+        ]);
+        assert_eq!(found.unwrap().frame.to_string(), "at src/ext.rs:12:20 (alloc::vec::Vec<T>)");
+    }
+
+    /// Inlined functions in a build with lines only.
+    #[test]
+    fn files_tell_what_is_waited_for() {
+        let task = format!("{REGISTRY}/async-task-4.7.2/src/task.rs");
+        for (file, kind) in [
+            ("/me/paceline/src/reactor/timers.rs", Some(WaitKind::Timer)),
+            ("/me/paceline/src/blocking/mod.rs", Some(WaitKind::Closure)),
+            ("/me/paceline/src/tokio/src/runtime/blocking.rs", Some(WaitKind::Closure)),
+            (&task, Some(WaitKind::Task)),
+            (&format!("{REGISTRY}/mio-1.0.4/src/blocking/mod.rs"), None),
+            (&format!("{REGISTRY}/other-0.1.0/src/reactor/timers.rs"), None),
+        ] {
+            let found = site(&[("poll", file), ("mine::main", "src/main.rs")]).unwrap();
+            assert_eq!(found.kind, kind, "{file}");
+        }
     }
 
     #[test]
