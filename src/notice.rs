@@ -1,6 +1,7 @@
 //! Messages on standard error: [`print()`] and its like, and the [`ReportName`]s of the environment for
-//! reports.
+//! reports, which are told [`InTurn`].
 
+mod in_turn;
 mod requests;
 
 use std::fmt;
@@ -8,6 +9,7 @@ use std::io::{self, Write};
 use std::process;
 use std::sync::Once;
 
+pub(crate) use in_turn::{InTurn, Untold};
 pub(crate) use requests::{ReportName, print_start};
 
 /// Prints a line that begins with "paceline: ", with one write. Ignores errors: if standard error is closed

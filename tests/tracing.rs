@@ -18,6 +18,7 @@ use std::fmt::{Debug, Write};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -64,6 +65,8 @@ struct Recorder;
 
 static SPANS: LazyLock<Mutex<HashMap<u64, Seen>>> = LazyLock::new(Mutex::default);
 static STALLS: LazyLock<Mutex<Vec<HashMap<String, String>>>> = LazyLock::new(Mutex::default);
+/// Until when the subscriber keeps the thread that emits the stall of a line.
+static HELD: LazyLock<Mutex<HashMap<String, Receiver<()>>>> = LazyLock::new(Mutex::default);
 static HOOK: OnceLock<Hook> = OnceLock::new();
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
@@ -142,7 +145,13 @@ impl Subscriber for Recorder {
                     seen.self_wakes += usize::from(is_wake && is_inside);
                 }
             }
-            "runtime::stall" => STALLS.lock().unwrap().push(fields.0),
+            "runtime::stall" => {
+                let held = HELD.lock().unwrap().remove(&fields.0["loc.line"]);
+                STALLS.lock().unwrap().push(fields.0);
+                if let Some(held) = held {
+                    _ = held.recv();
+                }
+            }
             _ => return,
         }
         call_hook("event");
@@ -601,4 +610,26 @@ fn a_stall_is_an_event_with_its_place() {
     if cfg!(target_os = "linux") {
         assert_eq!((&*stall["kind"], &*stall["syscall"]), ("blocked", "futex"));
     }
+}
+
+/// Fails if a report of a stall is in progress until its event is emitted: the subscriber loads the symbols
+/// of the program, and may block.
+#[test]
+fn a_subscriber_that_blocks_delays_no_hook() {
+    record();
+    let (tell, told) = std::sync::mpsc::channel();
+    let hook = move |stall: &paceline::Stall| _ = tell.send(stall.spawned_at.line());
+    let runtime = Runtime::builder().threads(2).on_stall(hook).build().unwrap();
+    let (release, held) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let (end_other, other_ended) = std::sync::mpsc::channel::<()>();
+    let line = line!() + 2;
+    HELD.lock().unwrap().insert(line.to_string(), held);
+    let task = runtime.spawn(async move { ended.recv() });
+    setups::eventually("the subscriber blocks", || !HELD.lock().unwrap().contains_key(&line.to_string()));
+    let line = line!() + 1;
+    let other = runtime.spawn(async move { other_ended.recv() });
+    while told.recv_soon() != Ok(line) {}
+    drop((release, end, end_other));
+    assert!(runtime.block_on(task).is_err() && runtime.block_on(other).is_err());
 }

@@ -9,11 +9,14 @@ use std::time::Duration;
 
 use super::observe::Place;
 use crate::insight::{Part, Stall, StallKind, StallNow, event};
-use crate::notice::{self, ReportName};
+use crate::notice::{self, InTurn, ReportName, Untold};
 use crate::pool::{Culprit, Pool};
 use crate::stack::Stack;
 use crate::sync::{self, Instant, thread};
 use crate::waking;
+
+static EVENTS: InTurn<Stall> = InTurn::new(|stall| waking::call(|| event::emit(stall)));
+static PRINTS: InTurn<Stall> = InTurn::new(|stall| notice::print(stall));
 
 /// Makes a report of the thread at `place` if the place of `culprit` is known, and the runtime has hooks for
 /// stalls, a subscriber of `tracing` may want an event, or `PACELINE_REPORT` asks for reports; otherwise does
@@ -59,17 +62,15 @@ pub(super) fn report(pool: &Arc<Pool>, place: &Place, culprit: Culprit, due: &St
             waking::call(|| reporting.0.visit(|| hook(&stall)));
             waking::call(|| drop(hook));
         }
-        if is_traced {
-            waking::call(|| event::emit(&stall));
-        }
+        let untold = [(is_traced, &EVENTS), (is_printed, &PRINTS)]
+            .map(|(is_wanted, reports)| is_wanted.then(|| reports.add(stall.clone())));
         drop(reporting);
-        // Standard error may block. By now `reporting` is dropped, so this delays no other report.
-        if is_printed {
-            notice::print(&stall);
-        }
+        // This loads the symbols of the program, which takes seconds in a large debug build, and standard
+        // error may block. By now `reporting` is dropped, so this delays no hook.
+        untold.into_iter().flatten().for_each(Untold::tell);
         if let Some(length) = watched.and_then(|told| told.recv().ok()) {
             (stall.blocked_for, stall.part) = (length, Part::Last);
-            notice::print(&stall);
+            PRINTS.add(stall).tell();
         }
     });
     started.is_ok()

@@ -180,6 +180,11 @@ impl Builder {
     /// The hook runs on a thread of its own, one call at a time: the next report waits until the hook
     /// returns. Free functions that the hook calls act on this runtime.
     ///
+    /// With the feature `trace`, the first hook that displays a stall, or asks where it blocks, loads the
+    /// debug information of the program: a tenth of a second, or seconds in a large debug build. Other
+    /// reports wait meanwhile. To avoid that, send a clone of the [`Stall`] to another thread, which
+    /// displays it.
+    ///
     /// The future of a `block_on` is watched like a task. The future of the free
     /// [`block_on`](crate::block_on()) is watched from its second poll on, because it is in no runtime
     /// before. A hook for a runtime that other code has built, or for the default instance, is set by
