@@ -354,8 +354,8 @@ fn votes_twice(sim: &mut Sim) {
     assert!(second.is_ok_and(|text| text == "/2"), "the second vote is not there");
 }
 
-/// Fails if a lost change is no fault of its own, which a plan may leave out, or if the page does not show
-/// it.
+/// Fails if what a crash loses of one file is no fault of its own, which a plan may leave out, or if the page
+/// does not show it.
 #[test]
 fn a_page_says_which_change_matters() {
     let page = in_another_process("files::votes_twice", &[]);

@@ -44,9 +44,11 @@ fn early_ack(sim: &mut Sim) {
 fn finds(test: &str, reason: &str) {
     let mut command = Command::new(env::current_exe().unwrap());
     // What the caller asks for is meant for `correct`.
-    env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PACELINE_")).for_each(|(name, _)| {
-        command.env_remove(name);
-    });
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("PACELINE_") {
+            command.env_remove(name);
+        }
+    }
     let output = command
         .args([test, "--exact", "--ignored", "--nocapture"])
         .env("RUST_BACKTRACE", "0")
