@@ -513,7 +513,9 @@ mod tests {
             }
         }
         let barrier = Barrier::new(2);
-        let names = names(|| _ = deep(40, &barrier), || _ = barrier.wait());
+        // No tail call.
+        let waits = || _ = std::hint::black_box(deep(40, &barrier));
+        let names = names(waits, || _ = barrier.wait());
         assert_eq!(names.iter().filter(|name| name.contains("deep")).count(), 41, "{names:#?}");
         check_order(&names, "a_thread_below_many_frames");
     }
