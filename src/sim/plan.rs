@@ -1,6 +1,6 @@
 //! [`Faults`]: the faults of a run, each of which has a name, and [`Plan`]: which of them happen.
 //!
-//! A fault is a crash, a partition, a hold, a lost packet, a change of a file that a crash loses, an
+//! A fault is a crash, a partition, a hold, a lost packet, what a crash loses of a file or of all entries, an
 //! error of a disk, or a `buggify!` that is true. Each place that may cause one asks here before it
 //! does, and names the fault. A run without a plan has all of its faults, and notes their names. A run
 //! with a plan has only those that the plan lists, so a run with fewer faults may be tried. What the

@@ -12,8 +12,9 @@
 //! - *Attributes*, which are times and permissions, are pending until `sync_all`.
 //!
 //! [`Files::set_survival`] sets the probability with which a part survives. Each crash draws one from that
-//! range. What a crash loses of one file's content is one fault, which a plan may leave out, and so is what it
-//! loses of all entries. What is left out survives as a whole. The random numbers are the same in either case.
+//! range. What a crash loses of one file's content is one fault, which a plan may leave out, and so is what
+//! it loses of all entries. What is left out survives as a whole. The random numbers are the same in either
+//! case.
 //!
 //! The model makes no choices and knows no clock: its callers pass random numbers and times. The calls for
 //! files are in the trait [`FileCalls`](crate::simulated::files::FileCalls), which `calls` implements, and
