@@ -10,8 +10,8 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::handle::FileHandle;
 use super::inode::{Content, Directory, FileContent, Ino, Inode, LostChanges, MOST_PENDING};
-use super::open::FileHandle;
 use crate::sim::net::Errno;
 
 pub(super) type Result<T> = std::result::Result<T, Errno>;

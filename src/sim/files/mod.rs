@@ -34,6 +34,7 @@ mod calls;
 mod control;
 mod disk;
 mod entries;
+mod handle;
 mod inode;
 mod open;
 mod paths;

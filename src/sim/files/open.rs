@@ -5,22 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::disk::{Disk, Result};
-use super::inode::{Content, ContentChange, FileContent, Ino};
+use super::handle::FileHandle;
+use super::inode::{Content, ContentChange, FileContent};
 use crate::sim::net::Errno;
 use crate::simulated::files::OpenFlags;
 
 /// Upper bound of the length of a file, which is kept in memory: 1 GiB.
 const MOST_BYTES: u64 = 1 << 30;
-
-/// An open file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FileHandle {
-    pub(super) ino: Ino,
-    cursor: u64,
-    reads: bool,
-    writes: bool,
-    appends: bool,
-}
 
 impl Disk {
     /// Opens a file under this number. Returns whether that has changed something.
