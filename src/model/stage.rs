@@ -219,7 +219,7 @@ pub(crate) fn runtime(threads: usize, max_threads: usize) -> Runtime {
 /// take tasks are in the line.
 pub(crate) fn is_at_rest(runtime: &Runtime) -> bool {
     let pool = &runtime.pool;
-    let state = pool.crew().expect("a runtime has one").state();
+    let state = &pool.crew().expect("a runtime has one").state;
     let (mut takers, mut are_empty) = (0, true);
     state.find_in_runners(|runner| -> Option<()> {
         takers += usize::from(!runner.is_standby());
