@@ -102,6 +102,7 @@ mod plan;
 mod presence;
 mod report;
 mod rng;
+mod run;
 mod seeds;
 mod shrink;
 #[expect(clippy::module_inception, reason = "named after its type, as the others are")]
@@ -122,9 +123,10 @@ pub use net::{Packet, PacketBody, RuleId, Segment, Unreachable, Verdict};
 pub use order::Order;
 pub use report::Report;
 pub use rng::Rng;
+pub use run::check;
 #[doc(hidden)]
 pub use seeds::run_seeds;
-pub use sim::{Sim, check};
+pub use sim::Sim;
 
 use std::any::Any;
 use std::fmt::Display;

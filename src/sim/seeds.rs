@@ -12,7 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use super::sim::{Failed, Sim, check_run, run_once};
+use super::run::{Failed, check_run, run_once};
+use super::sim::Sim;
 use super::simulation::Conditions;
 use super::trace_file;
 use request::SeedRequest;

@@ -257,11 +257,10 @@ impl What {
             What::Text(text) => return text,
             What::Packets { first, sent, held, lost, bytes } => (first, sent, held, lost, bytes),
         };
-        let place = |end: SocketAddr| format!("{}:{}", name_of(kernel, end.ip()), end.port());
         // A packet that is lost on arrival was told of when it was sent.
         let mut text = match sent {
-            0 => format!("<- {}: ", place(first.from)),
-            _ => format!("-> {}: ", place(first.to)),
+            0 => format!("<- {}: ", place_of(kernel, first.from)),
+            _ => format!("-> {}: ", place_of(kernel, first.to)),
         };
         text += &packet_text(first.kind, bytes);
         let all = sent.max(lost);
@@ -295,8 +294,13 @@ pub(super) fn packet_text(kind: PacketKind, bytes: usize) -> String {
     }
 }
 
+/// Returns the end of a connection, with the name of its host.
+pub(super) fn place_of(kernel: &Kernel, end: SocketAddr) -> String {
+    format!("{}:{}", name_of(kernel, end.ip()), end.port())
+}
+
 /// Returns the name of the host with that address.
-pub(super) fn name_of(kernel: &Kernel, address: IpAddr) -> String {
+fn name_of(kernel: &Kernel, address: IpAddr) -> String {
     kernel.name_of(address).map_or_else(|| address.to_string(), str::to_owned)
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::journal::{Incident, JournalEntry};
 use super::net::{Fate, HostId, Kernel};
 use super::simulation::Simulated;
-use super::story::{name_of, packet_text};
+use super::story::{packet_text, place_of};
 use super::tasks::{SimTasks, TaskId};
 use crate::trace::perfetto::{Message, field, number, value};
 
@@ -169,13 +169,14 @@ impl TraceFile<'_> {
                     Fate::Delivered => " (arrives)",
                     Fate::Dropped => " (lost)",
                 };
-                self.instant(track, at, &format!("{}: {what}{fate}", self.place(packet.to)), Message::new());
+                self.instant(
+                    track,
+                    at,
+                    &format!("{}: {what}{fate}", place_of(self.kernel, packet.to)),
+                    Message::new(),
+                );
             }
         }
-    }
-
-    fn place(&self, end: SocketAddr) -> String {
-        format!("{}:{}", name_of(self.kernel, end.ip()), end.port())
     }
 
     /// Returns the number of a track. The first call describes it.
@@ -187,7 +188,7 @@ impl TraceFile<'_> {
             Of::Node(host) => (PROCESS, self.kernel.name(host).to_owned()),
             Of::Connection(host, low, high) => {
                 let parent = self.track(Of::Node(host));
-                (parent, format!("{} and {}", self.place(low), self.place(high)))
+                (parent, format!("{} and {}", place_of(self.kernel, low), place_of(self.kernel, high)))
             }
         };
         let track = PROCESS + 1 + self.tracks.len() as u64;

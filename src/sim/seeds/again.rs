@@ -15,7 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::plan::Plan;
-use super::super::sim::{Failed, Sim, run_once, text_of};
+use super::super::run::{Failed, run_once, text_of};
+use super::super::sim::Sim;
 use super::super::simulation::Conditions;
 use super::Test;
 use super::request::{PLAN_VARIABLE, RESULT_VARIABLE, SEED_VARIABLE, SeedRequest, TRACE_VARIABLE};

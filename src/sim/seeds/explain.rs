@@ -11,8 +11,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::super::plan::{Plan, PlannedPicks};
+use super::super::run::{Failed, text_of};
 use super::super::shrink::shrink;
-use super::super::sim::{Failed, text_of};
 use super::super::story::cut;
 use super::super::trace_file;
 use super::Test;
@@ -28,17 +28,14 @@ const MOST_LINES: usize = 6;
 
 /// Returns the explanation of a run that has failed.
 pub(super) fn explain(test: &Test<'_>, request: &SeedRequest, seed: u64, failed: &Failed) -> String {
+    let command = command(test, seed);
     // A limit of time may end this process before the page is ready.
-    eprintln!(
-        "seed {seed} of {} fails, and is run again with fewer faults ({})",
-        test.name,
-        command(test, seed)
-    );
+    eprintln!("seed {seed} of {} fails, and is run again with fewer faults ({command})", test.name);
     let (shown, about, files) = match reduce(test, request, seed, failed) {
         Ok(reduced) => (reduced.run, reduced.about, reduced.files),
         Err(why) => (Again::new(failed, String::new()), why, String::new()),
     };
-    let (headline, command) = (headline(test, seed, &shown), command(test, seed));
+    let headline = headline(test, seed, &shown);
     format!("{headline}\n{about}\n\n{}\nTo run it again:\n\n    {command}\n{files}", shown.page)
 }
 
