@@ -71,7 +71,12 @@ fn an_event_that_a_thread_has_left_is_noticed_while_others_lead() {
         pool.leadership.taken.add(1);
         assert_eq!(rescues_after_a_look(), rescues);
     }
-    assert!(holds.take().is_some());
+    // The rescue may have started a worker by now, which leads, and steals the event.
+    if holds.take().is_none() {
+        while runtime.metrics().events_stolen == 0 {
+            std::thread::yield_now();
+        }
+    }
     drop(end);
     pollster::block_on(task);
 }
