@@ -18,9 +18,10 @@ use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::thread::sched_setaffinity;
 
 use crate::driver::division;
+use crate::driver::plan::Plan;
 use crate::driver::rig::{Run, measure};
 use crate::handler::{self, RESPONSE};
-use crate::load::Plan;
+use crate::load;
 
 /// Tries for each figure.
 const TRIES: usize = 7;
@@ -237,19 +238,15 @@ fn real(cores: usize) -> Result<(), Box<dyn Error>> {
     handler::set_steps_per_micro(handler::calibrate(Duration::from_secs(1)));
     for workers in 1..=cores {
         for handler in [0, 5, 20, 100] {
+            // Both sides inherit the cores of this process.
             let plan = Plan {
-                port: 0,
-                executors: 1,
-                path: format!("/w{handler}"),
-                connections: 64,
                 warm: Duration::from_millis(100),
                 window: Duration::from_millis(400),
-                threads: 1,
-                churn: None,
-                every: None,
-                hyper: false,
+                threads: workers,
+                ..Plan::full().together()
             };
-            let runs = (0..TRIES).map(|_| measure("paceline", workers, &plan, None));
+            let load = load::Plan { threads: 1, ..plan.load(&format!("/w{handler}"), 64) };
+            let runs = (0..TRIES).map(|_| measure("paceline", &plan, &load, None));
             let runs = runs.collect::<io::Result<Vec<_>>>()?;
             let fastest = |a: &&Run, b: &&Run| a.requests_per_second.total_cmp(&b.requests_per_second);
             let run = runs.iter().max_by(fastest).ok_or("there is no try")?;

@@ -65,6 +65,11 @@ impl Exchange {
     /// Handles all complete requests after a read of `read` bytes, and returns the bytes to write. These are
     /// empty while a request is incomplete.
     pub fn received(&mut self, read: usize) -> Result<&'static [u8], Close> {
+        self.received_by(read, work)
+    }
+
+    /// Does the same with another way to do the work of a path.
+    pub fn received_by(&mut self, read: usize, mut work: impl FnMut(&[u8])) -> Result<&'static [u8], Close> {
         if read == 0 {
             return Err(Close);
         }
@@ -101,6 +106,11 @@ fn head_length(bytes: &[u8]) -> Option<usize> {
 /// Returns the request target of `GET /path HTTP/1.1`, or `/` if there is none.
 fn path(head: &[u8]) -> &[u8] {
     head.split(|&byte| byte == b' ' || byte == b'\r').nth(1).unwrap_or(b"/")
+}
+
+/// Returns a path whose work takes milliseconds, and `None` for others.
+pub fn long(path: &[u8]) -> Option<&'static [u8]> {
+    [b"/b", b"/c"].into_iter().find(|long| *long == path).map(|long| &long[..])
 }
 
 /// Does the work of a path.

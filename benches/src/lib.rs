@@ -10,7 +10,8 @@
 //! - [`servers`]: one file per rival that drives the handler.
 //! - [`load`]: the load generator.
 //! - [`tasks`]: the task costs; `transfer`: one end of a long stream.
-//! - `workloads`: one question per file; `driver`: what they share; [`svg`] and [`stats`]: plots and medians.
+//! - `workloads`: one question per file; `driver`: what they share; [`svg`] and [`stats`]: plots and medians;
+//!   `readme`: the tables of the project's README.
 
 pub mod cli;
 mod costs;
@@ -18,6 +19,7 @@ mod descriptors;
 mod driver;
 pub mod handler;
 pub mod load;
+mod readme;
 pub mod servers;
 pub mod stats;
 pub mod svg;

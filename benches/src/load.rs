@@ -7,8 +7,11 @@
 //! In the paced mode the generator sends one request at fixed times, to the connections in turn. A missed
 //! request is left out: there is no burst, and later requests keep their times.
 //!
-//! The generator talks to the driver over its standard streams: it prints `connected`, waits for a line,
-//! prints `begin` after the warm-up, and one JSON object after the window.
+//! Connections are opened a few at a time, and each gets one answer before the next ones are opened: no
+//! backlog overflows, and the server has accepted all connections before the warm-up begins.
+//!
+//! The generator talks to the driver over its standard streams: it prints [`CONNECTED`], or why that failed,
+//! waits for a line, prints `begin` after the warm-up, and one JSON object after the window.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -31,6 +34,9 @@ use pace::Pace;
 
 const USAGE: &str = "usage: load PORT PATH CONNECTIONS --warm MS --window MS [--threads N] [--executors N] \
     [--churn MOST] [--every US] [--hyper 1]";
+
+/// What a load prints once each connection has had an answer.
+pub const CONNECTED: &str = "connected";
 
 /// The settings of one load process.
 #[derive(Clone, Debug)]
@@ -114,8 +120,11 @@ pub fn main(words: &[String]) -> Result<(), Box<dyn Error>> {
     let plan = Plan::from_arguments(words)?;
     let request = format!("GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", plan.path).into_bytes();
     let lanes = (0..plan.threads).map(|index| Lane::open(&plan, index, &request));
-    let lanes = lanes.collect::<std::io::Result<Vec<_>>>()?;
-    say("connected")?;
+    let lanes = match lanes.collect::<std::io::Result<Vec<_>>>() {
+        Ok(lanes) => lanes,
+        Err(error) => return Ok(say(&error.to_string())?),
+    };
+    say(CONNECTED)?;
     let mut go = String::new();
     if std::io::stdin().lock().read_line(&mut go)? == 0 {
         return Err("the driver went away before the start".into());
@@ -193,6 +202,8 @@ struct Lane {
     /// How many connections churn may still open; `None` keeps connections.
     churn_left: Option<usize>,
     open: usize,
+    /// The begin and the end of the recording; `None` while the connections are opened.
+    window: Option<[Instant; 2]>,
     latency: Histogram<u64>,
     total: u64,
     errors: u64,
@@ -213,21 +224,44 @@ impl Lane {
             turn: 0,
             churn_left: plan.churn.map(share),
             open: share(plan.connections),
+            window: None,
             latency: histogram(),
             total: 0,
             errors: 0,
             finished: None,
         };
         if lane.churn_left.is_none() {
-            for _ in 0..lane.open {
-                lane.connect()?;
-            }
+            lane.connect_all()?;
         }
         if let Some(pace) = &lane.pace {
             let data = epoll::EventData::new_u64(TICK);
             epoll::add(&lane.epoll, pace, data, epoll::EventFlags::IN)?;
         }
         Ok(lane)
+    }
+
+    /// Opens the connections, and waits for one answer on each.
+    fn connect_all(&mut self) -> std::io::Result<()> {
+        const AT_ONCE: usize = 64;
+        const LONGEST: Duration = Duration::from_secs(5);
+        let mut events = Vec::with_capacity(AT_ONCE);
+        for first in (0..self.open).step_by(AT_ONCE) {
+            let wanted = self.open.min(first + AT_ONCE);
+            for _ in first..wanted {
+                let key = self.connect()?;
+                self.send(key, Instant::now());
+            }
+            let end = Instant::now() + LONGEST;
+            while self.total + self.errors < wanted as u64 {
+                if Instant::now() > end {
+                    let text = format!("{} of {wanted} connections were answered", self.total);
+                    return Err(std::io::Error::other(format!("{text}, and no other within {LONGEST:?}")));
+                }
+                self.wait(&mut events, LONGEST)?;
+            }
+        }
+        self.total = 0;
+        Ok(())
     }
 
     /// Does not wait for the server: the kernel completes the handshake over loopback.
@@ -267,25 +301,32 @@ impl Lane {
                 self.send(key, Instant::now());
             }
         }
+        self.window = Some([begin, end]);
         let mut events = Vec::with_capacity(256);
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || self.finished.is_some() {
                 return Ok(self);
             }
-            let timeout = Timespec { tv_sec: 0, tv_nsec: left.as_nanos().clamp(1_000_000, 100_000_000) as _ };
-            events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
-                Err(Errno::INTR) => continue,
-                other => other?,
-            };
-            for event in &events {
-                match event.data.u64() {
-                    TICK => self.send_next()?,
-                    key => self.receive(key as usize, begin, end)?,
-                }
+            self.wait(&mut events, left)?;
+        }
+    }
+
+    /// Handles the next events, if some come within 100 ms or the time that is left.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>, left: Duration) -> std::io::Result<()> {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: left.as_nanos().clamp(1_000_000, 100_000_000) as _ };
+        events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
+            Err(Errno::INTR) => return Ok(()),
+            other => other?,
+        };
+        for event in events.iter() {
+            match event.data.u64() {
+                TICK => self.send_next()?,
+                key => self.receive(key as usize)?,
             }
         }
+        Ok(())
     }
 
     /// In the paced mode: sends the next connection's request, unless its previous one is still unanswered.
@@ -332,7 +373,7 @@ impl Lane {
         }
     }
 
-    fn receive(&mut self, key: usize, begin: Instant, end: Instant) -> std::io::Result<()> {
+    fn receive(&mut self, key: usize) -> std::io::Result<()> {
         let Some(client) = &mut self.clients[key] else { return Ok(()) };
         let mut bytes = [0; 512];
         let read = match rustix::io::read(&client.stream, &mut bytes) {
@@ -352,7 +393,7 @@ impl Lane {
         }
         let now = Instant::now();
         self.total += 1;
-        if (begin..=end).contains(&now) {
+        if self.window.is_some_and(|[begin, end]| (begin..=end).contains(&now)) {
             self.latency.saturating_record((now - client.sent).as_nanos() as u64);
             client.answers += 1;
         }
@@ -360,7 +401,7 @@ impl Lane {
             self.clients[key] = None;
             return self.replace();
         }
-        if self.pace.is_none() {
+        if self.pace.is_none() && self.window.is_some() {
             self.send(key, now);
         }
         Ok(())
@@ -392,6 +433,27 @@ mod tests {
             let again = Plan::from_arguments(&plan.to_arguments()).unwrap();
             assert_eq!(format!("{again:?}"), format!("{plan:?}"));
         }
+    }
+
+    /// Fails if the warm-up begins with connections that the server has not accepted.
+    #[test]
+    fn every_connection_has_had_an_answer_before_the_warm_up_begins() {
+        const MANY: usize = 150;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let plan = Plan { port: listener.local_addr().unwrap().port(), ..plan(&format!("0 / {MANY}")) };
+        let (answered, answers) = std::sync::mpsc::channel();
+        let server = std::thread::spawn(move || {
+            for _ in 0..MANY {
+                let mut stream = listener.accept().unwrap().0;
+                assert!(stream.read(&mut [0; 512]).unwrap() > 0);
+                stream.write_all(RESPONSE).unwrap();
+                answered.send(stream).unwrap();
+            }
+        });
+        let lane = Lane::open(&plan, 0, b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        assert_eq!((answers.try_iter().count(), lane.total, lane.errors), (MANY, 0, 0));
+        drop(lane);
+        server.join().unwrap();
     }
 
     /// Twenty of the forty ticks come while the server is busy with one request.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::driver::procfs::own_cpu;
-use crate::servers::{Sharing, listen};
+use crate::servers::listen;
 
 /// Workers of each process, as in all other servers here.
 const THREADS: usize = 2;
@@ -26,8 +26,6 @@ pub(crate) const RIVALS: &[&str] = &[
     // By the traits of `futures`; by those of tokio, directly and through `ForTokio`.
     #[cfg(feature = "paceline")]
     "paceline",
-    #[cfg(feature = "paceline")]
-    "paceline-nospin",
     #[cfg(feature = "paceline")]
     "paceline-tokio-io",
     #[cfg(feature = "paceline")]
@@ -40,7 +38,7 @@ pub(crate) fn main(arguments: &[String]) -> io::Result<()> {
     let size = Size { buffer: number(buffer)?, bytes: number(bytes)? };
     let figures = match (ends.as_str(), rest) {
         ("receive", []) => {
-            let listener = listen(0, Sharing::Alone)?;
+            let listener = listen(0)?;
             listener.set_nonblocking(false)?;
             println!("{}", listener.local_addr()?.port());
             let stream = listener.accept()?.0;
@@ -95,36 +93,27 @@ fn run(rival: &str, size: Size, ends: [Option<End>; 2]) -> io::Result<()> {
             }
         })),
         #[cfg(feature = "paceline")]
-        "paceline" | "paceline-nospin" => in_paceline(
-            rival,
-            ends.map(|end| async move {
-                match end {
-                    End::Receives(stream) => receives(our_stream(stream)?, size).await,
-                    End::Sends(stream) => sends(our_stream(stream)?, size).await,
-                }
-            }),
-        ),
+        "paceline" => in_paceline(ends.map(|end| async move {
+            match end {
+                End::Receives(stream) => receives(our_stream(stream)?, size).await,
+                End::Sends(stream) => sends(our_stream(stream)?, size).await,
+            }
+        })),
         #[cfg(feature = "paceline")]
-        "paceline-tokio-io" => in_paceline(
-            rival,
-            ends.map(|end| async move {
-                match end {
-                    End::Receives(stream) => receives_tokio(our_stream(stream)?, size).await,
-                    End::Sends(stream) => sends_tokio(our_stream(stream)?, size).await,
-                }
-            }),
-        ),
+        "paceline-tokio-io" => in_paceline(ends.map(|end| async move {
+            match end {
+                End::Receives(stream) => receives_tokio(our_stream(stream)?, size).await,
+                End::Sends(stream) => sends_tokio(our_stream(stream)?, size).await,
+            }
+        })),
         #[cfg(feature = "paceline")]
-        "paceline-for-tokio" => in_paceline(
-            rival,
-            ends.map(|end| async move {
-                use paceline::tokio_io::ForTokio;
-                match end {
-                    End::Receives(stream) => receives_tokio(ForTokio::new(our_stream(stream)?), size).await,
-                    End::Sends(stream) => sends_tokio(ForTokio::new(our_stream(stream)?), size).await,
-                }
-            }),
-        ),
+        "paceline-for-tokio" => in_paceline(ends.map(|end| async move {
+            use paceline::tokio_io::ForTokio;
+            match end {
+                End::Receives(stream) => receives_tokio(ForTokio::new(our_stream(stream)?), size).await,
+                End::Sends(stream) => sends_tokio(ForTokio::new(our_stream(stream)?), size).await,
+            }
+        })),
         _ => Err(io::Error::other(format!("unknown rival {rival:?}; the rivals are {}", RIVALS.join(", ")))),
     }
 }
@@ -153,13 +142,11 @@ where
 }
 
 #[cfg(feature = "paceline")]
-fn in_paceline<F>(rival: &str, ends: impl Iterator<Item = F>) -> io::Result<()>
+fn in_paceline<F>(ends: impl Iterator<Item = F>) -> io::Result<()>
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let tuning = paceline::Tuning::default();
-    let tuning = if rival == "paceline-nospin" { tuning.spin(std::time::Duration::ZERO) } else { tuning };
-    let runtime = paceline::Runtime::builder().threads(THREADS).tuning(tuning).build()?;
+    let runtime = paceline::Runtime::builder().threads(THREADS).build()?;
     runtime.block_on(async {
         for task in ends.map(|end| runtime.spawn(end)).collect::<Vec<_>>() {
             task.await?;

@@ -25,6 +25,12 @@ pub(crate) struct Division {
 }
 
 impl Division {
+    /// Returns the division of this machine for requests without work; the empty one if the system does not
+    /// tell its CPUs.
+    pub(crate) fn here() -> Division {
+        Division::of(&cores().unwrap_or_default(), 0)
+    }
+
     /// Divides the cores, each with its hardware threads, in proportion to what a request with so much work
     /// costs the server and the load, but at most half of them for the load. The load gets whole cores, the
     /// last ones. The hardware threads of a single core are divided. Both sides share a single one.
@@ -62,6 +68,9 @@ impl Division {
 
 impl fmt::Display for Division {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.server.is_empty() {
+            return f.write_str("server and load on all CPUs together");
+        }
         write!(f, "server on CPUs {}, load on {}", ranges(&self.server), ranges(&self.load))
     }
 }
@@ -150,6 +159,7 @@ mod tests {
         }
         let alone = Division::of(&plain(1), 0);
         assert_eq!((alone.server, alone.load), (vec![0], vec![0]));
+        assert_eq!(Division::of(&[], 0), Division::default());
     }
 
     /// Eight cores with two hardware threads each, numbered as Linux does it on most machines.

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::division::Division;
 use super::environment::cores;
 use super::sweep::Point;
 use crate::servers::RIVALS;
 use crate::{handler, load};
-
-const ONE_THREAD: [&str; 2] = ["floor", "tokio-ct"];
 
 /// The settings of a run of the driver.
 #[derive(Clone, Debug)]
@@ -20,7 +19,8 @@ pub(crate) struct Plan {
     pub(crate) window: Duration,
     /// Workers of each server.
     pub(crate) threads: usize,
-    pub(crate) load_threads: usize,
+    /// The CPUs of all servers and loads.
+    pub(crate) division: Division,
 }
 
 impl Plan {
@@ -34,7 +34,6 @@ impl Plan {
         }
     }
 
-    /// With two cores the load generator shares them with two workers, as a client on the same machine does.
     pub(crate) fn full() -> Plan {
         Plan {
             quick: false,
@@ -42,8 +41,23 @@ impl Plan {
             warm: Duration::from_millis(150),
             window: Duration::from_millis(500),
             threads: 2,
-            load_threads: (cores() / 4).max(1),
+            division: Division::here(),
         }
+    }
+
+    /// Returns the CPUs of a server with so many workers, and those of its load.
+    pub(crate) fn place(&self) -> Division {
+        self.division.with_workers(self.threads)
+    }
+
+    /// The load has a thread for each of its CPUs, and where it shares them with the server, for a quarter.
+    fn load_threads(&self) -> usize {
+        if self.division.load.is_empty() { (cores() / 4).max(1) } else { self.division.load.len() }
+    }
+
+    /// Returns the plan with server and load on all CPUs together.
+    pub(crate) fn together(&self) -> Plan {
+        Plan { division: Division::default(), ..self.clone() }
     }
 
     /// Returns the plan as it appears in the raw figures.
@@ -53,44 +67,20 @@ impl Plan {
             "warm_ms": self.warm.as_millis() as u64,
             "window_ms": self.window.as_millis() as u64,
             "server_threads": self.threads,
-            "load_threads": self.load_threads,
+            "load_threads": self.load_threads(),
+            "division": self.place().to_json(),
             "steps_per_micro": handler::steps_per_micro(),
         })
     }
 
-    /// Returns all rivals in a full run, the main ones in a quick run, always in the same order.
-    pub(crate) fn rivals(&self) -> Vec<&'static str> {
-        if self.quick { Self::main_rivals() } else { Self::all_rivals().collect() }
-    }
-
-    fn all_rivals() -> impl Iterator<Item = &'static str> {
-        RIVALS.iter().copied().chain(Some(super::ace::NAME))
-    }
-
-    /// Returns one rival of each kind, in its default settings.
-    pub(crate) fn main_rivals() -> Vec<&'static str> {
-        Self::named(&["floor", "tokio", "smol", "hsha", "paceline", super::ace::NAME])
+    /// Returns the servers that run the same handler, in the order of the tables.
+    pub(crate) fn rivals() -> Vec<&'static str> {
+        RIVALS.iter().copied().chain(Some(super::ace::NAME)).collect()
     }
 
     /// Returns those of the named rivals that are available, in the order of the tables.
     pub(crate) fn named(names: &[&str]) -> Vec<&'static str> {
-        Self::all_rivals().filter(|rival| names.contains(rival)).collect()
-    }
-
-    /// Returns the rivals with more than one thread. A single thread has nothing to show beside a handler
-    /// that blocks it.
-    pub(crate) fn threaded_rivals(&self) -> Vec<&'static str> {
-        self.rivals().into_iter().filter(|rival| !ONE_THREAD.contains(rival)).collect()
-    }
-
-    /// Names the rivals that are not in `taking_part`, with the reasons, for a plot.
-    pub(crate) fn left_out(&self, taking_part: &[&str]) -> String {
-        let missing = Self::all_rivals().filter(|rival| !taking_part.contains(rival));
-        let (single, other): (Vec<_>, Vec<_>) =
-            missing.partition(|rival| ONE_THREAD.contains(rival) && (!self.quick || *rival == "floor"));
-        let reasons = [(single, "only one thread"), (other, "in full runs only")];
-        let named = reasons.into_iter().filter(|(rivals, _)| !rivals.is_empty());
-        named.map(|(rivals, why)| format!("{} ({why})", rivals.join(", "))).collect::<Vec<_>>().join("; ")
+        Self::rivals().into_iter().filter(|rival| names.contains(rival)).collect()
     }
 
     /// Returns the load for one server. Ten thousand connections wait a quarter of a second for one answer
@@ -105,7 +95,7 @@ impl Plan {
             connections,
             warm: self.warm * warm,
             window: self.window * window,
-            threads: self.load_threads,
+            threads: self.load_threads(),
             churn: None,
             every: None,
             hyper: false,
@@ -116,6 +106,11 @@ impl Plan {
     pub(crate) fn brief(&self, window_ms: u64) -> Plan {
         let window = self.window.min(Duration::from_millis(window_ms));
         Plan { window, warm: self.warm.min(Duration::from_millis(100)), ..self.clone() }
+    }
+
+    /// Returns the plan with at most three rounds, for a workload whose figures vary little.
+    pub(crate) fn in_few_rounds(&self) -> Plan {
+        Plan { rounds: self.rounds.min(3), ..self.clone() }
     }
 
     /// Returns the points of this run. The quick points must be among the full ones.

@@ -14,45 +14,34 @@ pub(crate) struct Caption<'a> {
     /// How many units of the metric make one unit of the axis.
     pub(crate) y_unit: f64,
     /// The rivals that do not take part, with the reasons; may be empty.
-    pub(crate) left_out: String,
-}
-
-impl<'a> Caption<'a> {
-    /// The caption of a workload in which only some rivals take part.
-    pub(crate) fn of_few(title: &'a str, x: (&'a str, Scale), y: &'a str) -> Self {
-        let left_out = "the other servers, which the workload `connections` has".to_owned();
-        Self { title, x: x.0, x_scale: x.1, y, y_unit: 1.0, left_out }
-    }
+    pub(crate) left_out: &'static str,
 }
 
 const GREEN: &str = "#007a53";
 
 /// The styles in the order of the legend. A variant is dashed, in the colour of its original or a similar
 /// one.
-const STYLES: [(&str, &str, Marker, bool); 12] = [
+const STYLES: [(&str, &str, Marker, bool); 9] = [
     ("paceline", GREEN, Marker::Circle, false),
-    ("paceline-eager", "#58a618", Marker::Square, true),
-    ("paceline-nospin", "#00a19a", Marker::Triangle, true),
-    ("paceline-portable", "#8a9a00", Marker::Diamond, true),
+    ("paceline-unblock", "#58a618", Marker::Square, true),
     ("tokio", "#1f5fbf", Marker::Square, false),
     ("tokio-ct", "#6fa8ee", Marker::Square, true),
+    ("tokio-spawn-blocking", "#6fa8ee", Marker::Triangle, true),
+    ("tokio-block-in-place", "#4a3fbf", Marker::Diamond, true),
     ("smol", "#e08a00", Marker::Diamond, false),
-    ("hsha", "#a0439a", Marker::Triangle, false),
     (ace::NAME, "#d0312d", Marker::Square, false),
     ("floor", "#222222", Marker::Diamond, false),
-    ("floor-reuseport", "#8c8c8c", Marker::Diamond, true),
-    ("floor-level", "#bbbbbb", Marker::Circle, true),
 ];
 
 /// Returns the style of a rival, which is the same in all plots.
-pub(crate) fn style(rival: &str) -> Style {
+fn style(rival: &str) -> Style {
     let known = STYLES.iter().find(|(name, ..)| *name == rival);
     let (_, colour, marker, dashed) = known.copied().unwrap_or(("", "#bbbbbb", Marker::Circle, true));
     Style { colour, marker, dashed, bold: rival == "paceline" }
 }
 
 /// Sorts series into the order of the legend.
-pub(crate) fn sort(series: &mut [Series]) {
+fn sort(series: &mut [Series]) {
     let place = |series: &Series| STYLES.iter().position(|(name, ..)| *name == series.name);
     series.sort_by_key(|series| place(series).unwrap_or(STYLES.len()));
 }
@@ -129,12 +118,12 @@ fn absences(sweep: &Sweep) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::RIVALS;
+    use crate::servers::{APART, RIVALS};
 
     #[test]
     fn every_rival_has_a_look_of_its_own() {
         let known = |rival: &str| STYLES.iter().any(|(name, ..)| *name == rival);
-        assert!(RIVALS.iter().chain(&[ace::NAME]).all(|rival| known(rival)));
+        assert!(RIVALS.iter().chain(APART).chain(&[ace::NAME]).all(|rival| known(rival)));
         let looks = STYLES.map(|(_, colour, marker, dashed)| format!("{colour}{marker:?}{dashed}"));
         assert!(looks.iter().all(|look| looks.iter().filter(|other| *other == look).count() == 1));
     }

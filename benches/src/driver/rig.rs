@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::child::{Child, Talk};
-use super::division::{Division, confine};
+use super::division::confine;
+use super::plan::Plan;
 use super::procfs::{Usage, eventually};
-use crate::{handler, load};
+use crate::{descriptors, handler, load};
 
 /// A running rival.
 #[derive(Debug)]
@@ -23,16 +24,16 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a rival with one executor.
-    pub(crate) fn start(rival: &str, threads: usize) -> io::Result<Server> {
-        Server::start_several(rival, threads, 1, &[])
+    pub(crate) fn start(rival: &str, plan: &Plan) -> io::Result<Server> {
+        Server::start_several(rival, plan, 1)
     }
 
-    /// Starts a rival on these CPUs (on all if there are none), and waits until every executor in it accepts,
-    /// on ports from `port` on.
-    fn start_several(rival: &str, threads: usize, executors: u16, cpus: &[usize]) -> io::Result<Server> {
+    /// Starts a rival on the server's CPUs, and waits until every executor in it accepts, on ports from
+    /// `port` on.
+    fn start_several(rival: &str, plan: &Plan, executors: u16) -> io::Result<Server> {
         let port = next_ports(executors);
-        let mut command = command_for(rival, port, threads)?;
-        confine(&mut command, cpus);
+        let mut command = command_for(rival, port, plan.threads)?;
+        confine(&mut command, &plan.place().server);
         command.arg("--executors").arg(executors.to_string());
         // One calibration for all servers: two calibrations on a noisy machine differ more than rivals do.
         command.arg("--steps-per-micro").arg(handler::steps_per_micro().to_string());
@@ -94,7 +95,7 @@ fn next_ports(count: u16) -> u16 {
     }
 }
 
-/// A load process that has connected and waits for [`Load::go`].
+/// A load process that has had an answer on each connection, and waits for [`Load::go`].
 #[derive(Debug)]
 pub(crate) struct Load {
     _child: Child,
@@ -102,15 +103,17 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts a load on these CPUs, or on all if there are none.
-    pub(crate) fn connect(plan: &load::Plan, cpus: &[usize]) -> io::Result<Load> {
+    /// Starts a load on the CPUs for it.
+    pub(crate) fn connect(load: &load::Plan, plan: &Plan) -> io::Result<Load> {
         let mut command = Command::new(own_program()?);
-        confine(&mut command, cpus);
-        command.arg("load").args(plan.to_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        confine(&mut command, &plan.place().load);
+        command.arg("load").args(load.to_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = Child::spawn(&mut command)?;
         let mut talk = Talk::with(&mut child)?;
-        talk.line()?;
-        Ok(Load { _child: child, talk })
+        match talk.line()?.trim() {
+            load::CONNECTED => Ok(Load { _child: child, talk }),
+            reason => Err(io::Error::other(reason)),
+        }
     }
 
     pub(crate) fn go(&mut self) -> io::Result<()> {
@@ -155,33 +158,22 @@ pub(crate) struct Beside {
     pub(crate) connections: usize,
 }
 
-/// Starts the rival with as many executors as the plan says, loads it, and reads its usage within the window.
-/// Fills in the plan's port.
+/// Starts the rival with as many executors as the load says, loads it, and reads its usage within the window.
+/// Server and load are on the CPUs that the plan has for them. Fills in the load's port.
 pub(crate) fn measure(
     rival: &str,
-    threads: usize,
-    plan: &load::Plan,
+    plan: &Plan,
+    load: &load::Plan,
     beside: Option<&Beside>,
 ) -> io::Result<Run> {
-    measure_on(&Division::default(), rival, threads, plan, beside)
-}
-
-/// Does the same with the server and the load on CPUs of their own.
-pub(crate) fn measure_on(
-    division: &Division,
-    rival: &str,
-    threads: usize,
-    plan: &load::Plan,
-    beside: Option<&Beside>,
-) -> io::Result<Run> {
-    let mut server = Server::start_several(rival, threads, plan.executors, &division.server)?;
-    let plan = load::Plan { port: server.port, ..plan.clone() };
-    let mut load = Load::connect(&plan, &division.load)?;
+    possible(rival, load.connections)?;
+    let mut server = Server::start_several(rival, plan, load.executors)?;
+    let short = load::Plan { port: server.port, ..load.clone() };
+    let mut load = Load::connect(&short, plan)?;
     let mut slow = None;
     if let Some(beside) = beside.filter(|beside| beside.connections > 0) {
         let (path, connections) = (beside.path.clone(), beside.connections);
-        let plan = load::Plan { path, connections, threads: 1, ..plan.clone() };
-        let mut other = Load::connect(&plan, &division.load)?;
+        let mut other = Load::connect(&load::Plan { path, connections, threads: 1, ..short }, plan)?;
         other.go()?;
         slow = Some(other);
     }
@@ -193,6 +185,17 @@ pub(crate) fn measure_on(
     server.still_runs()?;
     let slow = slow.map(|mut slow| slow.begun().and_then(|()| slow.result())).transpose()?;
     Ok(run(&result, slow.as_ref(), &before, &after))
+}
+
+/// Checks that a rival can serve so many connections. `Err` has the reason for the tables.
+fn possible(rival: &str, connections: usize) -> io::Result<()> {
+    // ACE_TP_Reactor waits with select().
+    const SELECT_LIMIT: usize = 900;
+    descriptors::allow(connections)?;
+    if rival == super::ace::NAME && connections > SELECT_LIMIT {
+        return Err(io::Error::other("ACE_TP_Reactor uses select(), which ends at 1 024 descriptors"));
+    }
+    Ok(())
 }
 
 fn run(result: &Value, slow: Option<&Value>, before: &Usage, after: &Usage) -> Run {

@@ -4,6 +4,8 @@ use std::io;
 
 use serde_json::{Value, json};
 
+use super::division::Division;
+use super::plan::Plan;
 use super::rig::Run;
 use crate::stats::{Spread, spread};
 
@@ -35,6 +37,13 @@ pub(crate) struct Metric {
 pub(crate) const RATE: Metric =
     Metric { name: "rate", unit: "req/s", decimals: 0, of: |run| run.requests_per_second };
 pub(crate) const CPU: Metric = Metric { name: "cpu", unit: "us/req", decimals: 2, of: |run| run.cpu_micros };
+/// How many cores the server keeps busy.
+pub(crate) const CORES: Metric = Metric {
+    name: "cores",
+    unit: "busy",
+    decimals: 2,
+    of: |run| run.requests_per_second * run.cpu_micros / 1e6,
+};
 pub(crate) const P50: Metric = Metric { name: "p50", unit: "us", decimals: 0, of: |run| run.p50 };
 pub(crate) const P99: Metric = Metric { name: "p99", unit: "us", decimals: 0, of: |run| run.p99 };
 pub(crate) const P999: Metric = Metric { name: "p99.9", unit: "us", decimals: 0, of: |run| run.p999 };
@@ -53,12 +62,28 @@ pub(crate) const STARVED: Metric =
 /// The CPU use of the load generator: near 100 % the generator is the limit, and not the server.
 pub(crate) const LOAD: Metric = Metric { name: "load", unit: "% busy", decimals: 0, of: |run| run.load };
 
+impl Metric {
+    /// Returns the name in the raw figures.
+    pub(crate) fn key(&self) -> String {
+        format!("{} ({})", self.name, self.unit)
+    }
+}
+
 /// The metrics that the raw figures contain.
-const ALL: [Metric; 11] = [RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, SLOW, STARVED, LOAD];
+const ALL: [Metric; 12] =
+    [RATE, CPU, CORES, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, SLOW, STARVED, LOAD];
 
 impl Cell {
     pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
         spread(&self.runs.iter().map(metric.of).collect::<Vec<_>>())
+    }
+
+    /// Returns this rival's figures divided by another one's, round by round: the runs of a round follow each
+    /// other, while the speed of a machine changes within minutes.
+    pub(crate) fn ratio(&self, base: &Cell, metric: Metric) -> Option<Spread> {
+        let rounds = self.runs.iter().zip(&base.runs);
+        let ratios = rounds.map(|(run, base)| (metric.of)(run) / (metric.of)(base));
+        spread(&ratios.filter(|ratio| ratio.is_finite()).collect::<Vec<_>>())
     }
 
     pub(crate) fn errors(&self) -> u64 {
@@ -66,11 +91,20 @@ impl Cell {
     }
 }
 
+/// Returns the cell to which ratios refer: that of tokio, also under hyper or axum.
+pub(crate) fn base(cells: &[Cell]) -> Option<&Cell> {
+    cells.iter().find(|cell| cell.rival.ends_with("tokio"))
+}
+
+/// The metrics of which the tables and the raw figures have ratios.
+pub(crate) const COMPARED: [Metric; 3] = [RATE, CPU, P99];
+
 /// All figures of one workload.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     pub(crate) name: String,
     pub(crate) title: String,
+    pub(crate) division: Division,
     /// One row of cells per point, in the rivals' order.
     pub(crate) rows: Vec<(Point, Vec<Cell>)>,
 }
@@ -81,16 +115,16 @@ impl Sweep {
     pub(crate) fn measure(
         name: impl Into<String>,
         title: impl Into<String>,
+        plan: &Plan,
         points: Vec<Point>,
         rivals: &[&str],
-        rounds: usize,
         run: impl Fn(&str, &Point) -> io::Result<Run>,
     ) -> Sweep {
         let mut rows = Vec::new();
         for point in points {
             let cell = |rival: &&str| Cell { rival: (*rival).to_owned(), runs: vec![], absent: None };
             let mut cells: Vec<Cell> = rivals.iter().map(cell).collect();
-            for _ in 0..rounds {
+            for _ in 0..plan.rounds {
                 for cell in cells.iter_mut().filter(|cell| cell.absent.is_none()) {
                     match run(&cell.rival, &point) {
                         Ok(run) => cell.runs.push(run),
@@ -102,22 +136,37 @@ impl Sweep {
             rows.push((point, cells));
         }
         eprintln!();
-        Sweep { name: name.into(), title: title.into(), rows }
+        let division = plan.place();
+        Sweep { name: name.into(), title: format!("{}; {division}", title.into()), division, rows }
     }
 
     /// Returns the raw figures: every run of every cell.
     pub(crate) fn to_json(&self) -> Value {
-        let cell = |cell: &Cell| {
+        let cell = |cell: &Cell, base: Option<&Cell>| {
             let metric = |metric: Metric| {
                 let figures: Vec<f64> = cell.runs.iter().map(metric.of).collect();
-                (format!("{} ({})", metric.name, metric.unit), json!(figures))
+                (metric.key(), json!(figures))
             };
             let figures: serde_json::Map<String, Value> = ALL.into_iter().map(metric).collect();
-            json!({ "rival": cell.rival, "runs": figures, "errors": cell.errors(), "absent": cell.absent })
+            let ratio = |metric: Metric| Some((metric.name.to_owned(), cell.ratio(base?, metric)?.to_json()));
+            let ratios: serde_json::Map<String, Value> = COMPARED.into_iter().filter_map(ratio).collect();
+            json!({
+                "rival": cell.rival,
+                "runs": figures,
+                "of_tokio": ratios,
+                "errors": cell.errors(),
+                "absent": cell.absent,
+            })
         };
         let rows = self.rows.iter().map(|(point, cells)| {
-            json!({ "x": point.x, "point": point.label, "cells": cells.iter().map(cell).collect::<Vec<_>>() })
+            let all: Vec<_> = cells.iter().map(|one| cell(one, base(cells))).collect();
+            json!({ "x": point.x, "point": point.label, "cells": all })
         });
-        json!({ "name": self.name, "title": self.title, "points": rows.collect::<Vec<_>>() })
+        json!({
+            "name": self.name,
+            "title": self.title,
+            "division": self.division.to_json(),
+            "points": rows.collect::<Vec<_>>(),
+        })
     }
 }

@@ -14,7 +14,7 @@ use ::hyper::service::service_fn;
 use ::hyper::{Request, Response};
 use http_body_util::Full;
 
-use super::{Sharing, accept_failed, listen};
+use super::{accept_failed, listen};
 use crate::handler::{self, BODY};
 
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub(super) fn paceline(port: u16, threads: usize, version: Version) -> io::Resul
     }
 
     let runtime = Runtime::builder().threads(threads).build()?;
-    runtime.block_on(runtime.spawn(accept(listen(port, Sharing::Alone)?, version)))
+    runtime.block_on(runtime.spawn(accept(listen(port)?, version)))
 }
 
 pub(super) fn tokio(port: u16, threads: usize, version: Version) -> io::Result<()> {
@@ -89,7 +89,7 @@ pub(super) fn tokio(port: u16, threads: usize, version: Version) -> io::Result<(
     }
 
     let runtime = runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
-    let listener = listen(port, Sharing::Alone)?;
+    let listener = listen(port)?;
     runtime.block_on(async { spawn(accept(listener, version)).await.map_err(io::Error::other) })?
 }
 
@@ -126,7 +126,7 @@ pub(super) fn smol(port: u16, threads: usize, version: Version) -> io::Result<()
     }
 
     let executor = Global(Box::leak(Box::new(Executor::new())));
-    let accepting = executor.0.spawn(accept(Async::new(listen(port, Sharing::Alone)?)?, version, executor));
+    let accepting = executor.0.spawn(accept(Async::new(listen(port)?)?, version, executor));
     for _ in 1..threads {
         std::thread::spawn(move || async_io::block_on(executor.0.run(std::future::pending::<()>())));
     }

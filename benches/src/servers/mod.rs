@@ -10,30 +10,30 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use crate::handler;
 
 mod floor;
-mod hsha;
 mod hyper;
 #[cfg(feature = "paceline")]
 mod paceline;
 mod smol;
 mod tokio;
 
-/// The rivals, in the order of the tables. ([`serve`] also accepts `floor-level`, `paceline-executor`,
-/// [`HYPERS`] and, with the feature `trace`, `paceline-recorded`.)
+/// The rivals, in the order of the tables. ([`serve`] also accepts [`APART`], [`HYPERS`] and
+/// `paceline-executor`.)
 pub const RIVALS: &[&str] = &[
     "floor",
-    "floor-reuseport",
     "tokio",
     "tokio-ct",
     "smol",
-    "hsha",
     #[cfg(feature = "paceline")]
     "paceline",
+];
+
+/// The rivals whose handlers do long work apart from the workers, as their manuals say, for the workload
+/// `blocked`.
+pub const APART: &[&str] = &[
+    "tokio-spawn-blocking",
+    "tokio-block-in-place",
     #[cfg(feature = "paceline")]
-    "paceline-eager",
-    #[cfg(feature = "paceline")]
-    "paceline-nospin",
-    #[cfg(feature = "paceline")]
-    "paceline-portable",
+    "paceline-unblock",
 ];
 
 /// hyper on the runtimes, for the workload `hyper`; under the names `hyper2-...` they speak HTTP/2.
@@ -48,23 +48,16 @@ pub const HYPERS: &[&str] = &[
 pub fn serve(rival: &str, port: u16, threads: usize) -> io::Result<()> {
     handler::steps_per_micro();
     match rival {
-        "floor" => floor::one(port, floor::Trigger::Edge),
-        "floor-level" => floor::one(port, floor::Trigger::Level),
-        "floor-reuseport" => floor::one_per_thread(port, threads),
-        "tokio" => tokio::multi_thread(port, threads),
+        "floor" => floor::serve(port),
+        "tokio" => tokio::multi_thread(port, threads, tokio::converse),
         "tokio-ct" => tokio::current_thread(port),
+        "tokio-spawn-blocking" => tokio::multi_thread(port, threads, tokio::converse_spawning),
+        "tokio-block-in-place" => tokio::multi_thread(port, threads, tokio::converse_in_place),
         "smol" => smol::serve(port, threads),
-        "hsha" => hsha::serve(port, threads),
         #[cfg(feature = "paceline")]
-        "paceline" => paceline::serve(port, threads, paceline::Variant::Adaptive),
+        "paceline" => paceline::serve(port, threads, smol::converse),
         #[cfg(feature = "paceline")]
-        "paceline-eager" => paceline::serve(port, threads, paceline::Variant::Eager),
-        #[cfg(feature = "paceline")]
-        "paceline-nospin" => paceline::serve(port, threads, paceline::Variant::NoSpin),
-        #[cfg(feature = "paceline")]
-        "paceline-portable" => paceline::serve(port, threads, paceline::Variant::Portable),
-        #[cfg(feature = "trace")]
-        "paceline-recorded" => paceline::serve(port, threads, paceline::Variant::Recorded),
+        "paceline-unblock" => paceline::serve(port, threads, paceline::converse_apart),
         #[cfg(feature = "paceline")]
         "paceline-executor" => paceline::serve_on_own_threads(port, threads),
         #[cfg(feature = "paceline")]
@@ -95,21 +88,12 @@ fn serve_several(rival: &str, port: u16, threads: usize, executors: u16) -> io::
     first.recv().map_err(io::Error::other)?
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// The only listener of its port.
-    Alone,
-    /// One listener per thread on the same port; the kernel spreads connections over them.
-    ReusePort,
-}
-
 /// A non-blocking loopback listener (port 0: any free one) with a backlog that a thousand connections at once
 /// do not overrun.
-pub(crate) fn listen(port: u16, sharing: Sharing) -> io::Result<TcpListener> {
+pub(crate) fn listen(port: u16) -> io::Result<TcpListener> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
-    sockopt::set_socket_reuseport(&socket, sharing == Sharing::ReusePort)?;
     rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
     rustix::net::listen(&socket, 4096)?;
     Ok(TcpListener::from(socket))

@@ -1,52 +1,52 @@
-//! paceline in its variants: the default, the paper's eager promotion, no spin, the portable backend; and its
-//! `Executor` alone.
+//! paceline, and its `Executor` alone.
 
-use std::future::pending;
+use std::future::{Future, pending};
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
 
-use ::paceline::{Async, Executor, Promotion, Runtime, Tuning};
+use ::paceline::{Async, Executor, Runtime, unblock};
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
 
 use super::smol::converse;
-use super::{Sharing, accept_failed, listen};
+use super::{accept_failed, listen};
+use crate::handler::{self, Exchange};
 
-#[derive(Clone, Copy)]
-pub(super) enum Variant {
-    Adaptive,
-    Eager,
-    NoSpin,
-    Portable,
-    /// With a flight recorder.
-    #[cfg(feature = "trace")]
-    Recorded,
-}
-
-pub(super) fn serve(port: u16, threads: usize, variant: Variant) -> io::Result<()> {
-    let builder = Runtime::builder().threads(threads);
-    let builder = match variant {
-        Variant::Adaptive => builder,
-        Variant::Eager => builder.tuning(Tuning::default().promotion(Promotion::Eager)),
-        Variant::NoSpin => builder.tuning(Tuning::default().spin(Duration::ZERO)),
-        Variant::Portable => builder.tuning(Tuning::default().portable(true)),
-        #[cfg(feature = "trace")]
-        Variant::Recorded => builder,
-    };
-    let runtime = Arc::new(builder.build()?);
-    #[cfg(feature = "trace")]
-    let _recorder = matches!(variant, Variant::Recorded)
-        .then(|| ::paceline::trace::FlightRecorder::new().start(&runtime));
-    let listener = listen(port, Sharing::Alone)?;
+/// Serves each connection by `converse`, in a task.
+pub(super) fn serve<F>(port: u16, threads: usize, converse: fn(Async<TcpStream>) -> F) -> io::Result<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let runtime = Arc::new(Runtime::builder().threads(threads).build()?);
+    let listener = listen(port)?;
     let spawning = runtime.clone();
     let accepting = runtime.spawn(accept(listener, move |stream| spawning.spawn(converse(stream)).detach()));
     runtime.block_on(accepting)
 }
 
+/// Answers, and does long work on a thread that may block.
+pub(super) async fn converse_apart(mut stream: Async<TcpStream>) {
+    let mut exchange = Exchange::new();
+    while let Ok(read) = stream.read(exchange.space()).await {
+        let mut long = None;
+        let answer = exchange.received_by(read, |path| match handler::long(path) {
+            None => handler::work(path),
+            path => long = path,
+        });
+        let Ok(answer) = answer else { return };
+        if let Some(path) = long {
+            unblock(move || handler::work(path)).await;
+        }
+        if stream.write_all(answer).await.is_err() {
+            return;
+        }
+    }
+}
+
 /// An executor as a library uses it: threads of its own run it, over the one reactor of the default instance.
 pub(super) fn serve_on_own_threads(port: u16, threads: usize) -> io::Result<()> {
     let executor: &'static Executor<'static> = Box::leak(Box::default());
-    let listener = listen(port, Sharing::Alone)?;
+    let listener = listen(port)?;
     executor.spawn(accept(listener, |stream| executor.spawn(converse(stream)).detach())).detach();
     std::thread::scope(|scope| {
         for _ in 0..threads {

@@ -8,12 +8,12 @@ use async_executor::Executor;
 use async_io::Async;
 use futures_lite::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Sharing, accept_failed, listen};
+use super::{accept_failed, listen};
 use crate::handler::Exchange;
 
 pub(super) fn serve(port: u16, threads: usize) -> io::Result<()> {
     let executor: &'static Executor<'static> = Box::leak(Box::new(Executor::new()));
-    let listener = Async::new(listen(port, Sharing::Alone)?)?;
+    let listener = Async::new(listen(port)?)?;
     executor.spawn(accept(listener, executor)).detach();
     std::thread::scope(|scope| {
         for _ in 0..threads {

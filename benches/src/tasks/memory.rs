@@ -18,7 +18,7 @@ use futures_lite::{AsyncRead, AsyncReadExt};
 
 use super::rivals::Rival;
 use crate::descriptors;
-use crate::servers::{Sharing, listen};
+use crate::servers::listen;
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static LIVE: AtomicIsize = AtomicIsize::new(0);
@@ -167,7 +167,7 @@ pub(super) async fn hold(mut stream: impl AsyncRead + Unpin) {
 /// The clients are plain sockets of the same process, which hold no memory outside of the kernel.
 fn connections<R: Rival>(count: usize) -> Bytes {
     const FIRST: usize = FIRST_CONNECTIONS;
-    let listener = listen(0, Sharing::Alone).expect("a free port");
+    let listener = listen(0).expect("a free port");
     let address = listener.local_addr().expect("a bound listener");
     R::detach(R::spawn(R::accept_and_hold(listener)));
     let mut clients = Vec::with_capacity(count + FIRST);

@@ -12,7 +12,6 @@ mod report;
 mod rivals;
 #[cfg(feature = "paceline")]
 mod serial;
-mod sizes;
 mod spawns;
 mod timers;
 mod wakes;

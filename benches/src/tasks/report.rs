@@ -8,18 +8,16 @@ use serde_json::{Value, json};
 use super::cases::{Case, Sample, Scale, cases};
 use super::memory;
 use super::rivals::{self, Rival};
-use super::sizes::{SizedCase, sized_cases};
 use crate::stats::{Spread, spread};
 
-const USAGE: &str = "usage: tasks [--quick] [--rounds N] [--only NAME]... [--without RIVAL] [--sizes] [--json FILE] \
-    [--list]";
+const USAGE: &str =
+    "usage: tasks [--quick] [--rounds N] [--only NAME]... [--without RIVAL] [--json FILE] [--list]";
 
 struct Options {
     rounds: usize,
     scale: Scale,
     only: Vec<String>,
     without: Vec<String>,
-    sizes: bool,
     json: Option<String>,
 }
 
@@ -32,17 +30,11 @@ impl Options {
 struct Contestant {
     name: &'static str,
     cases: Vec<Case>,
-    sized: Vec<SizedCase>,
     memory_child: fn(&str),
 }
 
 fn contestant<R: Rival>() -> Contestant {
-    Contestant {
-        name: R::NAME,
-        cases: cases::<R>(),
-        sized: sized_cases::<R>(),
-        memory_child: memory::child::<R>,
-    }
+    Contestant { name: R::NAME, cases: cases::<R>(), memory_child: memory::child::<R> }
 }
 
 fn contestants() -> Vec<Contestant> {
@@ -87,18 +79,13 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let Some(options) = parse(arguments, &contestants)? else { return Ok(()) };
     let contestants: Vec<_> =
         contestants.into_iter().filter(|one| !options.without.iter().any(|name| name == one.name)).collect();
-    let rows = if options.sizes {
-        sized(&options, &contestants)
-    } else {
-        let mut rows = timed(&options, &contestants);
-        rows.extend(remembered(&options, &contestants));
-        rows
-    };
+    let mut rows = timed(&options, &contestants);
+    rows.extend(remembered(&options, &contestants));
     let names: Vec<_> = contestants.iter().map(|one| one.name).collect();
     if !rows.is_empty() {
         print(&names, &["tokio", "smol"], &rows, &options);
     }
-    let shared = if options.sizes { vec![] } else { serial(&options) };
+    let shared = serial(&options);
     if !shared.is_empty() {
         print(&SHARED, &SHARED[..1], &shared, &options);
     }
@@ -141,18 +128,11 @@ fn serial_names() -> impl Iterator<Item = &'static str> {
 }
 
 fn parse(arguments: &[String], contestants: &[Contestant]) -> Result<Option<Options>, Box<dyn Error>> {
-    let mut options = Options {
-        rounds: 9,
-        scale: Scale { divisor: 1 },
-        only: vec![],
-        without: vec![],
-        sizes: false,
-        json: None,
-    };
+    let mut options =
+        Options { rounds: 9, scale: Scale { divisor: 1 }, only: vec![], without: vec![], json: None };
     let known: Vec<&str> = contestants[0].cases.iter().map(|case| case.name).collect();
     let known: Vec<&str> =
         known.into_iter().chain(memory::CASES.iter().map(|(name, _)| *name)).chain(serial_names()).collect();
-    let sized: Vec<&str> = contestants[0].sized.iter().map(|case| case.name).collect();
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let mut value = || rest.next().cloned().ok_or(USAGE);
@@ -161,16 +141,14 @@ fn parse(arguments: &[String], contestants: &[Contestant]) -> Result<Option<Opti
             "--rounds" => options.rounds = value()?.parse::<usize>()?.max(1),
             "--only" => options.only.push(value()?),
             "--without" => options.without.push(value()?),
-            "--sizes" => options.sizes = true,
             "--json" => options.json = Some(value()?),
             "--list" => {
-                println!("{}\nwith --sizes:\n{}", known.join("\n"), sized.join("\n"));
+                println!("{}", known.join("\n"));
                 return Ok(None);
             }
             _ => return Err(USAGE.into()),
         }
     }
-    let known = if options.sizes { sized } else { known };
     match options.only.iter().find(|only| !known.contains(&only.as_str())) {
         Some(unknown) => Err(format!("unknown case {unknown:?}; the cases are {}", known.join(", ")).into()),
         None => Ok(Some(options)),
@@ -185,24 +163,6 @@ fn timed(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
         Row { name: case.name.to_owned(), what: case.operation, unit: "ns", figures }
     });
     rows.collect()
-}
-
-/// The second mode: cost per operation against the number of tasks or timers.
-fn sized(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let chosen = contestants[0].sized.iter().enumerate().filter(|(_, case)| options.wants(case.name));
-    for (index, case) in chosen {
-        for &size in case.sizes {
-            let figures = alternate(options.rounds, contestants, |one| (one.sized[index].run)(size));
-            rows.push(Row {
-                name: format!("{}-{size}", case.name),
-                what: case.operation,
-                unit: "ns",
-                figures,
-            });
-        }
-    }
-    rows
 }
 
 /// Runs one rival after the other within a round, so that a slow minute of the machine affects all alike.

@@ -5,13 +5,12 @@
 
 use std::time::Duration;
 
-use super::{Outcome, syscalls};
+use super::{Outcome, report, syscalls};
 use crate::driver::plan::Plan;
 use crate::driver::results::Results;
 use crate::driver::rig::{Beside, measure};
 use crate::driver::swapped::{self, RIVALS};
-use crate::driver::sweep::{CPU, P50, P99, P999, RATE, SLOW, STARVED, Sweep};
-use crate::driver::table;
+use crate::driver::sweep::{CORES, CPU, P50, P99, RATE, SLOW, STARVED, Sweep};
 use crate::load;
 
 pub(super) const QUESTION: &str = "axum on tokio, and the same program with paceline in tokio's place";
@@ -27,25 +26,23 @@ pub(super) fn prepare() -> Outcome {
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let http1 = |connections| load::Plan { hyper: true, ..plan.load("/", connections) };
 
-    let title = format!("axum, {} workers, load on the same machine", plan.threads);
-    let points = plan.pick(&[1, 4, 64], &[1, 4, 64], "connections");
-    let sweep = Sweep::measure("axum", title, points, RIVALS, plan.rounds, |rival, point| {
-        measure(rival, plan.threads, &http1(point.x as usize), None)
+    let title = format!("axum, {} workers", plan.threads);
+    let points = plan.pick(&[1, 4, 64, 1_000, 10_000], &[1, 64, 10_000], "connections");
+    let sweep = Sweep::measure("axum", title, plan, points, RIVALS, |rival, point| {
+        measure(rival, plan, &http1(point.x as usize), None)
     });
-    table::print(&sweep, &[RATE, CPU, P50, P99, P999, STARVED]);
-    results.add(sweep.to_json());
+    report(results, &sweep, &[RATE, CPU, CORES, P50, P99, STARVED]);
 
     // As in `blocked`.
     let window = plan.window.max(Duration::from_millis(500));
     let title = "axum, 4 connections beside others on a route that blocks its thread for 20 ms";
     let points = plan.pick(&[4], &[4], "that block");
-    let sweep = Sweep::measure("axum-blocked", title, points, RIVALS, plan.rounds, |rival, point| {
+    let sweep = Sweep::measure("axum-blocked", title, plan, points, RIVALS, |rival, point| {
         let beside = Beside { path: "/b".into(), connections: point.x as usize };
-        measure(rival, plan.threads, &load::Plan { window, ..http1(4) }, Some(&beside))
+        measure(rival, plan, &load::Plan { window, ..http1(4) }, Some(&beside))
     });
-    table::print(&sweep, &[P99, RATE, P50, P999, CPU, SLOW, STARVED]);
-    results.add(sweep.to_json());
+    report(results, &sweep, &[RATE, P99, P50, CPU, SLOW, STARVED]);
 
-    syscalls::count_all("axum-syscalls", RIVALS, &http1(64), plan.threads, results);
+    syscalls::count_all("axum-syscalls", RIVALS, &http1(64), plan, results);
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Does an independent client measure the same figures as this load generator?
 //!
-//! Hypothesis: ratios between rivals agree within the noise; this client is a little cheaper than wrk, so on
-//! two cores, which it shares with the server, each server is a little faster with it.
+//! Hypothesis: ratios between rivals agree within the noise. Both clients have the same CPUs, and one thread.
 
 use std::io;
 use std::process::Command;
@@ -14,7 +13,8 @@ use crate::driver::procfs::Usage;
 use crate::driver::results::Results;
 use crate::driver::rig::{Run, Server, measure};
 use crate::driver::sweep::{CPU, Cell, P50, P99, RATE};
-use crate::driver::tool;
+use crate::driver::{division, tool};
+use crate::load;
 
 pub(super) const QUESTION: &str = "our load generator against wrk, 64 connections";
 
@@ -41,13 +41,14 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
         "own p99",
         "wrk p99"
     );
+    let load = load::Plan { threads: 1, ..plan.load("/", CONNECTIONS) };
     let mut rows = Vec::new();
-    for rival in Plan::main_rivals() {
+    for rival in Plan::named(&["floor", "tokio", "paceline"]) {
         let cell = || Cell { rival: rival.to_owned(), runs: vec![], absent: None };
         let (mut own, mut wrk) = (cell(), cell());
         let outcome = (0..plan.rounds.min(3)).try_for_each(|_| {
-            own.runs.push(measure(rival, plan.threads, &plan.load("/", CONNECTIONS), None)?);
-            wrk.runs.push(measure_with_wrk(rival, plan.threads)?);
+            own.runs.push(measure(rival, plan, &load, None)?);
+            wrk.runs.push(measure_with_wrk(rival, plan)?);
             io::Result::Ok(())
         });
         match outcome {
@@ -79,11 +80,11 @@ fn print(own: &Cell, wrk: &Cell) {
     println!();
 }
 
-fn measure_with_wrk(rival: &str, threads: usize) -> io::Result<Run> {
-    let server = Server::start(rival, threads)?;
-    wrk(server.port, 1)?;
+fn measure_with_wrk(rival: &str, plan: &Plan) -> io::Result<Run> {
+    let server = Server::start(rival, plan)?;
+    wrk(plan, server.port, 1)?;
     let before = Usage::of(server.id());
-    let text = wrk(server.port, 2)?;
+    let text = wrk(plan, server.port, 2)?;
     let after = Usage::of(server.id());
     let line = |start: &str| text.lines().map(str::trim).find_map(|line| line.strip_prefix(start));
     let total = text.lines().find_map(|line| line.trim().split_once(" requests in")?.0.parse().ok());
@@ -97,10 +98,12 @@ fn measure_with_wrk(rival: &str, threads: usize) -> io::Result<Run> {
     })
 }
 
-fn wrk(port: u16, seconds: u32) -> io::Result<String> {
+fn wrk(plan: &Plan, port: u16, seconds: u32) -> io::Result<String> {
     let (connections, duration) = (format!("-c{CONNECTIONS}"), format!("-d{seconds}s"));
     let address = format!("http://127.0.0.1:{port}/");
-    let output = Command::new("wrk").args(["-t1", &connections, &duration, "--latency", &address]).output();
+    let mut command = Command::new("wrk");
+    division::confine(&mut command, &plan.place().load);
+    let output = command.args(["-t1", &connections, &duration, "--latency", &address]).output();
     let output = output.map_err(|error| io::Error::other(format!("no wrk: {error}")))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

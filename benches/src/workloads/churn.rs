@@ -3,12 +3,11 @@
 //! Hypothesis: accept, registration and close are system calls that all rivals make; a runtime adds a task
 //! and a source, so allocations and the reactor's table show here.
 
-use super::Outcome;
+use super::{Outcome, report};
 use crate::driver::plan::Plan;
 use crate::driver::results::Results;
 use crate::driver::rig::measure;
 use crate::driver::sweep::{CPU, P50, P99, Point, RATE, Sweep, VOLUNTARY};
-use crate::driver::table;
 use crate::load;
 
 pub(super) const QUESTION: &str = "connect, one request, close";
@@ -19,11 +18,11 @@ const MOST: usize = 20_000;
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let points = vec![Point { x: 16.0, label: "16 clients at a time".to_owned() }];
     let title = format!("Connect, one request, close; {} workers", plan.threads);
-    let sweep = Sweep::measure("churn", title, points, &plan.rivals(), plan.rounds.min(3), |rival, point| {
+    let plan = &plan.in_few_rounds();
+    let sweep = Sweep::measure("churn", title, plan, points, &Plan::rivals(), |rival, point| {
         let load = load::Plan { churn: Some(MOST), ..plan.load("/", point.x as usize) };
-        measure(rival, plan.threads, &load, None)
+        measure(rival, plan, &load, None)
     });
-    table::print(&sweep, &[RATE, CPU, P50, P99, VOLUNTARY]);
-    results.add(sweep.to_json());
+    report(results, &sweep, &[RATE, CPU, P50, P99, VOLUNTARY]);
     Ok(())
 }

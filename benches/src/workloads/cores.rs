@@ -8,19 +8,17 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::Outcome;
+use super::{Outcome, report};
 use crate::descriptors;
 use crate::driver::division::{self, Division, ranges};
 use crate::driver::plan::Plan;
-use crate::driver::plot::{Caption, plot};
 use crate::driver::results::Results;
-use crate::driver::rig::measure_on;
-use crate::driver::sweep::{CPU, Cell, LOAD, P50, P99, Point, RATE, STARVED, Sweep, VOLUNTARY};
-use crate::driver::table;
-use crate::svg::Scale;
+use crate::driver::rig::measure;
+use crate::driver::sweep::{CORES, CPU, Cell, LOAD, P50, P99, Point, RATE, STARVED, Sweep, VOLUNTARY};
 
 pub(super) const QUESTION: &str =
     "1 to 16 workers on cores of their own, over 64 to 10 000 connections; by name only";
+pub(super) const SCALING: &str = "1 to 8 workers on the server's CPUs, which they share if there are fewer";
 
 const WORKERS: [usize; 6] = [1, 2, 4, 8, 12, 16];
 const CONNECTIONS: [usize; 3] = [64, 1_000, 10_000];
@@ -33,84 +31,66 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// The CPU use, in percent, from which on the load, or a server, counts as saturated.
 const BUSY: f64 = 90.0;
 
-/// Returns how often each cell is measured.
-fn rounds(plan: &Plan) -> usize {
-    plan.rounds.min(3)
+pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
+    let cpus = division::cores()?.iter().map(Vec::len).sum();
+    measure_all("cores", &Matrix::new(cpus, descriptors::available()), plan, results)
 }
 
-pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
+pub(super) fn scaling(plan: &Plan, results: &mut Results) -> Outcome {
+    let matrix = Matrix { workers: vec![1, 2, 4, 8], connections: vec![64, 1_000], micros: vec![0, 20] };
+    measure_all("scaling", &matrix, plan, results)
+}
+
+fn measure_all(name: &str, matrix: &Matrix, plan: &Plan, results: &mut Results) -> Outcome {
     let cores = division::cores()?;
-    let matrix = Matrix::new(cores.iter().map(Vec::len).sum(), descriptors::available());
-    let rounds = rounds(plan);
-    println!("\n{matrix}: {} cells, {rounds} rounds, about {} minutes", matrix.cells(), matrix.minutes(plan));
+    let plan = plan.in_few_rounds();
+    let minutes = matrix.minutes(&plan);
+    println!("\n{matrix}: {} cells, {} rounds, about {minutes} minutes", matrix.cells(), plan.rounds);
     let end = Instant::now() + LIMIT;
-    for micros in MICROS {
+    for &micros in &matrix.micros {
         let division = Division::of(&cores, micros);
-        println!("{micros} us of work: {division}");
+        let plan = Plan { threads: division.server.len(), division, ..plan.clone() };
         for &connections in &matrix.connections {
-            let sweep = sweep(plan, &matrix, (micros, connections), &division, end);
-            show(results, &sweep, &division, (micros, connections))?;
+            let name = format!("{name}-{micros}-{connections}");
+            let sweep = sweep(name, &plan, &matrix.workers, (micros, connections), end);
+            report(results, &sweep, &[RATE, CPU, CORES, P50, P99, VOLUNTARY, STARVED, LOAD]);
+            println!("{}", limits(&sweep));
+            // A run of many minutes, perhaps on a lent machine, keeps what it has if it is interrupted.
+            results.save(false)?;
         }
     }
     Ok(())
 }
 
 fn sweep(
+    name: String,
     plan: &Plan,
-    matrix: &Matrix,
+    workers: &[usize],
     (micros, connections): (usize, usize),
-    division: &Division,
     end: Instant,
 ) -> Sweep {
-    let plan = &Plan { load_threads: division.load.len(), ..plan.clone() };
     let load = plan.load(&format!("/w{micros}"), connections);
-    let points = matrix.workers.iter().map(|workers| {
-        let cpus = ranges(&division.with_workers(*workers).server);
+    let points = workers.iter().map(|workers| {
+        let cpus = ranges(&plan.division.with_workers(*workers).server);
         Point { x: *workers as f64, label: format!("{workers} workers on CPUs {cpus}") }
     });
-    let title = format!("{micros} us of work per request, {connections} connections; {division}");
-    let name = format!("cores-{micros}-{connections}");
-    let rivals = Plan::named(&RIVALS);
-    Sweep::measure(name, title, points.collect(), &rivals, rounds(plan), |rival, point| {
+    let title = format!("{micros} us of work per request, {connections} connections");
+    Sweep::measure(name, title, plan, points.collect(), &Plan::named(&RIVALS), |rival, point| {
         if Instant::now() > end {
             return Err(io::Error::other("the time for the whole matrix was over"));
         }
-        let workers = point.x as usize;
-        measure_on(&division.with_workers(workers), rival, workers, &load, None)
+        measure(rival, &Plan { threads: point.x as usize, ..plan.clone() }, &load, None)
     })
 }
 
-/// Prints, plots and saves a sweep, with the points at which the load was the limit.
-fn show(
-    results: &mut Results,
-    sweep: &Sweep,
-    division: &Division,
-    (micros, connections): (usize, usize),
-) -> Outcome {
-    table::print(sweep, &[RATE, CPU, P50, P99, VOLUNTARY, STARVED, LOAD]);
-    let title = format!("Throughput, {micros} µs of work per request, {connections} connections");
-    let caption = Caption::of_few(&title, ("workers", Scale::Steps), "requests per second");
-    let mut plot = plot(sweep, RATE, &caption);
-    let note = limits(sweep, division);
-    println!("{note}");
-    plot.notes.push(note);
-    results.save_plot(&format!("{}-throughput", sweep.name), plot)?;
-    let mut figures = sweep.to_json();
-    figures["division"] = division.to_json();
-    results.add(figures);
-    // A run of many minutes, perhaps on a lent machine, keeps what it has if it is interrupted.
-    Ok(results.save(false)?)
-}
-
 /// Returns a sentence that names the points at which the load was the limit, and not the server.
-fn limits(sweep: &Sweep, division: &Division) -> String {
+fn limits(sweep: &Sweep) -> String {
     let mut limited = Vec::new();
     for (point, cells) in &sweep.rows {
-        let cpus = division.with_workers(point.x as usize).server.len();
+        let cpus = sweep.division.with_workers(point.x as usize).server.len();
         let is_limit = |cell: &&Cell| {
             let median = |metric| cell.spread(metric).map_or(0.0, |figure| figure.median);
-            // From microseconds of CPU per second to percent of the server's CPUs.
-            let server = median(RATE) * median(CPU) / 1e4 / cpus as f64;
+            let server = median(CORES) * 100.0 / cpus as f64;
             median(LOAD) >= BUSY && server < BUSY
         };
         let rivals: Vec<_> = cells.iter().filter(is_limit).map(|cell| cell.rival.as_str()).collect();
@@ -127,11 +107,12 @@ fn limits(sweep: &Sweep, division: &Division) -> String {
     )
 }
 
-/// The combinations that are measured on a machine: these, [`MICROS`] and [`RIVALS`].
+/// The combinations that are measured on a machine: these and [`RIVALS`].
 #[derive(Debug)]
 struct Matrix {
     workers: Vec<usize>,
     connections: Vec<usize>,
+    micros: Vec<usize>,
 }
 
 impl Matrix {
@@ -140,11 +121,11 @@ impl Matrix {
         let workers = WORKERS.into_iter().filter(|workers| *workers <= cpus).collect();
         let mut connections = CONNECTIONS.map(|connections| connections.min(descriptors)).to_vec();
         connections.dedup();
-        Matrix { workers, connections }
+        Matrix { workers, connections, micros: MICROS.to_vec() }
     }
 
     fn cells(&self) -> usize {
-        self.workers.len() * self.connections.len() * MICROS.len() * RIVALS.len()
+        self.workers.len() * self.connections.len() * self.micros.len() * RIVALS.len()
     }
 
     /// Returns how long all rounds take.
@@ -156,7 +137,7 @@ impl Matrix {
             load.warm + load.window + around
         };
         let each: Duration = self.connections.iter().map(run).sum();
-        let runs = self.workers.len() * MICROS.len() * RIVALS.len() * rounds(plan);
+        let runs = self.workers.len() * self.micros.len() * RIVALS.len() * plan.rounds;
         (each * runs as u32).as_secs().div_ceil(60)
     }
 }
@@ -166,7 +147,7 @@ impl fmt::Display for Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |values: &[usize]| values.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         let (workers, connections) = (list(&self.workers), list(&self.connections));
-        let (micros, rivals) = (list(&MICROS), RIVALS.join(", "));
+        let (micros, rivals) = (list(&self.micros), RIVALS.join(", "));
         write!(f, "{workers} workers x {connections} connections x {micros} us of work x {rivals}")
     }
 }
@@ -190,11 +171,11 @@ mod tests {
             (point(1), vec![cell("a", 95.0, 8.0), cell("b", 95.0, 9.5), cell("c", 80.0, 8.0), none]),
             (point(2), vec![cell("a", 80.0, 8.0), cell("b", 95.0, 9.5)]),
         ];
-        let mut sweep = Sweep { name: String::new(), title: String::new(), rows };
-        let said = limits(&sweep, &division);
+        let mut sweep = Sweep { name: String::new(), title: String::new(), division, rows };
+        let said = limits(&sweep);
         assert!(said.ends_with("with workers: 1 (a); 2 (b)."), "{said}");
         sweep.rows.clear();
-        assert_eq!(limits(&sweep, &division), "The load was nowhere the limit.");
+        assert_eq!(limits(&sweep), "The load was nowhere the limit.");
     }
 
     const README: &str = include_str!("../../README.md");
@@ -207,7 +188,7 @@ mod tests {
     /// Fails if the README describes another matrix, or another time, than a full run on 16 cores has.
     #[test]
     fn the_readme_has_the_matrix_and_its_time() {
-        let (matrix, plan) = (Matrix::new(16, MANY), Plan::full());
+        let (matrix, plan) = (Matrix::new(16, MANY), Plan::full().in_few_rounds());
         let minutes = matrix.minutes(&plan);
         assert!(Duration::from_secs(60 * minutes) < LIMIT, "{minutes} minutes");
         for text in [matrix.to_string(), format!("{} cells, {minutes} minutes", matrix.cells())] {

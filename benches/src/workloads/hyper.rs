@@ -7,13 +7,13 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
-use super::Outcome;
+use super::{Outcome, report};
 use crate::driver::plan::Plan;
 use crate::driver::procfs::Usage;
 use crate::driver::results::Results;
 use crate::driver::rig::{Beside, Run, Server, measure};
-use crate::driver::sweep::{CPU, P50, P99, P999, Point, RATE, SLOW, STARVED, Sweep};
-use crate::driver::{table, tool};
+use crate::driver::sweep::{CORES, CPU, P50, P99, Point, RATE, SLOW, STARVED, Sweep};
+use crate::driver::{division, tool};
 use crate::load;
 use crate::servers::HYPERS;
 
@@ -22,43 +22,40 @@ pub(super) const QUESTION: &str = "hyper's hello on each runtime: HTTP/1, beside
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let http1 = |connections| load::Plan { hyper: true, ..plan.load("/", connections) };
 
-    let title = format!("hyper, HTTP/1, {} workers, load on the same machine", plan.threads);
-    let points = plan.pick(&[1, 64], &[1, 64], "connections");
-    let sweep = Sweep::measure("hyper", title, points, HYPERS, plan.rounds, |rival, point| {
-        measure(rival, plan.threads, &http1(point.x as usize), None)
+    let title = format!("hyper, HTTP/1, {} workers", plan.threads);
+    let points = plan.pick(&[1, 4, 64, 1_000, 10_000], &[1, 64, 10_000], "connections");
+    let sweep = Sweep::measure("hyper", title, plan, points, HYPERS, |rival, point| {
+        measure(rival, plan, &http1(point.x as usize), None)
     });
-    table::print(&sweep, &[RATE, CPU, P50, P99, P999, STARVED]);
-    results.add(sweep.to_json());
+    report(results, &sweep, &[RATE, CPU, CORES, P50, P99, STARVED]);
 
     // As in `blocked`.
     let window = plan.window.max(Duration::from_millis(500));
     let title = "hyper, HTTP/1, 16 short connections beside handlers that block their thread for 20 ms";
     let points = plan.pick(&[4], &[4], "handlers that block");
-    let sweep = Sweep::measure("hyper-blocked", title, points, HYPERS, plan.rounds, |rival, point| {
+    let sweep = Sweep::measure("hyper-blocked", title, plan, points, HYPERS, |rival, point| {
         let beside = Beside { path: "/b".into(), connections: point.x as usize };
-        measure(rival, plan.threads, &load::Plan { window, ..http1(16) }, Some(&beside))
+        measure(rival, plan, &load::Plan { window, ..http1(16) }, Some(&beside))
     });
-    table::print(&sweep, &[P99, RATE, P50, P999, CPU, SLOW, STARVED]);
-    results.add(sweep.to_json());
+    report(results, &sweep, &[RATE, P99, P50, CPU, SLOW, STARVED]);
 
     let title = format!("hyper, HTTP/2 by h2load, {} workers", plan.threads);
     let point = Point { x: 10.0, label: "10 connections with 100 streams each".into() };
-    let sweep = Sweep::measure("hyper-h2", title, vec![point], HYPERS, plan.rounds, |rival, _| {
+    let sweep = Sweep::measure("hyper-h2", title, plan, vec![point], HYPERS, |rival, _| {
         measure_with_h2load(&rival.replace("hyper", "hyper2"), plan)
     });
-    table::print(&sweep, &[RATE, CPU]);
-    results.add(sweep.to_json());
+    report(results, &sweep, &[RATE, CPU]);
     Ok(())
 }
 
 fn measure_with_h2load(rival: &str, plan: &Plan) -> io::Result<Run> {
     tool::require("h2load")
         .map_err(|reason| io::Error::other(format!("{reason} (Debian: nghttp2-client)")))?;
-    let mut server = Server::start(rival, plan.threads)?;
+    let mut server = Server::start(rival, plan)?;
     // A first run warms up. So many requests take half a second, or a quarter of one.
-    h2load(server.port, 20_000)?;
+    h2load(plan, server.port, 20_000)?;
     let before = Usage::of(server.id());
-    let text = h2load(server.port, if plan.quick { 50_000 } else { 100_000 })?;
+    let text = h2load(plan, server.port, if plan.quick { 50_000 } else { 100_000 })?;
     let after = Usage::of(server.id());
     server.still_runs()?;
     let number = |before: &str, after: &str| -> Option<f64> {
@@ -75,9 +72,10 @@ fn measure_with_h2load(rival: &str, plan: &Plan) -> io::Result<Run> {
     })
 }
 
-fn h2load(port: u16, requests: u32) -> io::Result<String> {
+fn h2load(plan: &Plan, port: u16, requests: u32) -> io::Result<String> {
     let address = format!("http://127.0.0.1:{port}/");
-    let output =
-        Command::new("h2load").args(["-c10", "-m100", &format!("-n{requests}"), &address]).output()?;
+    let mut command = Command::new("h2load");
+    division::confine(&mut command, &plan.place().load);
+    let output = command.args(["-c10", "-m100", &format!("-n{requests}"), &address]).output()?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

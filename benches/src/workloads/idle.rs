@@ -31,7 +31,7 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     println!("\n## Idle for {} ms, 64 open connections, after a burst of requests\n", window.as_millis());
     println!("  {:18} {:>10} {:>10} {:>10}", "", "CPU us", "switches", "calls");
     let mut rows = Vec::new();
-    for rival in plan.rivals() {
+    for rival in Plan::rivals() {
         match watch(rival, plan, settle, window) {
             Ok(idle) => {
                 let calls =
@@ -61,10 +61,10 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
 /// First without a tracer, which itself wakes the threads; then with one, without the calls that attaching
 /// causes.
 fn watch(rival: &str, plan: &Plan, settle: Duration, window: Duration) -> io::Result<Idle> {
-    let server = Server::start(rival, plan.threads)?;
+    let server = Server::start(rival, plan)?;
     let burst = Duration::from_millis(100);
-    let mut load =
-        Load::connect(&load::Plan { port: server.port, window: burst, ..plan.load("/", 64) }, &[])?;
+    let load = load::Plan { port: server.port, window: burst, ..plan.load("/", 64) };
+    let mut load = Load::connect(&load, plan)?;
     load.go()?;
     load.begun()?;
     load.result()?;

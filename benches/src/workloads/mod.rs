@@ -4,7 +4,6 @@ use std::error::Error;
 
 use crate::driver::ace;
 use crate::driver::plan::Plan;
-use crate::driver::plot::{Caption, plot};
 use crate::driver::results::Results;
 use crate::driver::sweep::{Metric, Sweep};
 use crate::driver::table;
@@ -19,7 +18,6 @@ mod executors;
 mod hyper;
 mod idle;
 mod paced;
-mod scaling;
 mod syscalls;
 mod tasks;
 mod transfer;
@@ -27,17 +25,10 @@ mod work;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
-/// Prints a sweep, plots one of its metrics, and saves both.
-fn report(
-    results: &mut Results,
-    sweep: &Sweep,
-    printed: &[Metric],
-    (plotted, of, caption): (&str, Metric, &Caption<'_>),
-) -> Outcome {
+/// Prints and saves a sweep.
+fn report(results: &mut Results, sweep: &Sweep, printed: &[Metric]) {
     table::print(sweep, printed);
-    results.save_plot(&format!("{}-{plotted}", sweep.name), plot(sweep, of, caption))?;
     results.add(sweep.to_json());
-    Ok(())
 }
 
 /// Builds all programs before the first workload, so that a failure shows at once.
@@ -78,15 +69,16 @@ pub(crate) const ALL: &[Workload] = &[
         runs: Runs::Always,
         run: connections::run,
     },
+    Workload { name: "beside", question: connections::BESIDE, runs: Runs::Always, run: connections::beside },
     Workload { name: "syscalls", question: syscalls::QUESTION, runs: Runs::Always, run: syscalls::run },
     Workload { name: "blocked", question: blocked::QUESTION, runs: Runs::Always, run: blocked::run },
     Workload { name: "work", question: work::QUESTION, runs: Runs::Always, run: work::run },
     Workload { name: "paced", question: paced::QUESTION, runs: Runs::Always, run: paced::run },
     Workload { name: "churn", question: churn::QUESTION, runs: Runs::Always, run: churn::run },
     Workload { name: "idle", question: idle::QUESTION, runs: Runs::Always, run: idle::run },
-    Workload { name: "scaling", question: scaling::QUESTION, runs: Runs::InFull, run: scaling::run },
+    Workload { name: "scaling", question: cores::SCALING, runs: Runs::InFull, run: cores::scaling },
     Workload { name: "cores", question: cores::QUESTION, runs: Runs::ByName, run: cores::run },
-    Workload { name: "executors", question: executors::QUESTION, runs: Runs::Always, run: executors::run },
+    Workload { name: "executors", question: executors::QUESTION, runs: Runs::ByName, run: executors::run },
     Workload { name: "hyper", question: hyper::QUESTION, runs: Runs::InFull, run: hyper::run },
     Workload { name: "axum", question: axum::QUESTION, runs: Runs::InFull, run: axum::run },
     Workload { name: "check", question: check::QUESTION, runs: Runs::InFull, run: check::run },

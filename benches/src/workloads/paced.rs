@@ -7,33 +7,24 @@ use std::time::Duration;
 
 use super::{Outcome, report};
 use crate::driver::plan::Plan;
-use crate::driver::plot::Caption;
 use crate::driver::results::Results;
 use crate::driver::rig::measure;
 use crate::driver::sweep::{CPU, INVOLUNTARY, P50, P99, RATE, Sweep, VOLUNTARY};
 use crate::load;
-use crate::svg::Scale;
 
-pub(super) const QUESTION: &str = "one connection, a request every 1 to 15 ms with 0, 30, 200 us of work";
+pub(super) const QUESTION: &str = "one connection, a request every 1 to 15 ms with 0, 200 us of work";
 
 const RIVALS: [&str; 4] = ["floor", "tokio", "smol", "paceline"];
 
-/// Microseconds of work, what the figures are called, and whether a quick run has them.
-const LENGTHS: [(usize, &str, bool); 3] =
-    [(0, "paced-0", true), (30, "paced-30", false), (200, "paced-200", false)];
-
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    let rivals = Plan::named(&RIVALS);
-    for (micros, name, _) in LENGTHS.into_iter().filter(|(.., in_quick)| *in_quick || !plan.quick) {
-        let points = plan.pick(&[1, 3, 6, 15], &[3, 15], "ms between requests");
-        let fewer = if plan.quick { " (a full run: 0, 30, 200 us, every 1, 3, 6, 15 ms)" } else { "" };
-        let title = format!("A request every so often, {micros} us of work, {} workers{fewer}", plan.threads);
-        let sweep = Sweep::measure(name, title, points, &rivals, plan.rounds.min(3), |rival, point| {
-            measure(rival, plan.threads, &paced(plan, &format!("/w{micros}"), point.x), None)
+    for micros in [0, 200].into_iter().filter(|micros| !plan.quick || *micros == 0) {
+        let points = plan.pick(&[1, 3, 15], &[3], "ms between requests");
+        let title = format!("A request every so often, {micros} us of work, {} workers", plan.threads);
+        let name = format!("paced-{micros}");
+        let sweep = Sweep::measure(name, title, plan, points, &Plan::named(&RIVALS), |rival, point| {
+            measure(rival, plan, &paced(plan, &format!("/w{micros}"), point.x), None)
         });
-        let title = &format!("CPU time of the server per lone request, {micros} µs of work");
-        let caption = Caption::of_few(title, ("ms between requests", Scale::Log), "CPU per request (µs)");
-        report(results, &sweep, &[CPU, P50, P99, RATE, VOLUNTARY, INVOLUNTARY], ("cpu", CPU, &caption))?;
+        report(results, &sweep, &[CPU, P50, P99, RATE, VOLUNTARY, INVOLUNTARY]);
     }
     Ok(())
 }

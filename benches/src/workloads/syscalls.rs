@@ -21,18 +21,12 @@ pub(super) const QUESTION: &str = "system calls per request (strace -c)";
 const CONNECTIONS: usize = 64;
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    count_all("syscalls", &plan.rivals(), &plan.load("/", CONNECTIONS), plan.threads, results);
+    count_all("syscalls", &Plan::rivals(), &plan.load("/", CONNECTIONS), plan, results);
     Ok(())
 }
 
 /// Prints the calls per request of each rival under this load, and saves them under `name`.
-pub(super) fn count_all(
-    name: &str,
-    rivals: &[&str],
-    load: &load::Plan,
-    threads: usize,
-    results: &mut Results,
-) {
+pub(super) fn count_all(name: &str, rivals: &[&str], load: &load::Plan, plan: &Plan, results: &mut Results) {
     println!("\n## System calls per request, {} connections\n", load.connections);
     if let Err(reason) = tool::require("strace") {
         println!("  left out: {reason}");
@@ -40,7 +34,7 @@ pub(super) fn count_all(
     }
     let mut rows = Vec::new();
     for rival in rivals {
-        match count(rival, load, threads) {
+        match count(rival, load, plan) {
             Ok((requests, calls)) => {
                 let each = |calls: u64| calls as f64 / requests as f64;
                 let sum = each(calls.iter().map(|(_, calls)| calls).sum());
@@ -61,11 +55,11 @@ pub(super) fn count_all(
 }
 
 /// Attaches after the connections are open and detaches after the last answer, so only requests are counted.
-fn count(rival: &str, load: &load::Plan, threads: usize) -> io::Result<(u64, Vec<(String, u64)>)> {
-    let server = Server::start(rival, threads)?;
+fn count(rival: &str, load: &load::Plan, plan: &Plan) -> io::Result<(u64, Vec<(String, u64)>)> {
+    let server = Server::start(rival, plan)?;
     let window = Duration::from_millis(500);
-    let plan = load::Plan { port: server.port, warm: Duration::ZERO, window, ..load.clone() };
-    let mut load = Load::connect(&plan, &[])?;
+    let load = load::Plan { port: server.port, warm: Duration::ZERO, window, ..load.clone() };
+    let mut load = Load::connect(&load, plan)?;
     let tracer = Tracer::attach(server.id(), Detail::Counts)?;
     load.go()?;
     load.begun()?;

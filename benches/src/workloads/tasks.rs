@@ -11,51 +11,24 @@ use serde_json::Value;
 use super::Outcome;
 use crate::driver::child::Child;
 use crate::driver::plan::Plan;
-use crate::driver::plot::{sort, style};
 use crate::driver::results::Results;
-use crate::svg::{Axis, Mark, Plot, Scale, Series};
 
 pub(super) const QUESTION: &str =
     "spawn, fan-out, wake, yield, ping-pong, timers, memory (the `tasks` program)";
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let program = program()?;
-    println!("\n## Task costs\n");
-    let mut figures = ask(&program, plan, &[])?;
+    println!("\n## Task costs; one process, on all CPUs, no load\n");
+    let mut figures = ask(&program, plan)?;
     figures["name"] = "tasks".into();
-    results.add(figures);
-    println!("\n## Task costs against how many there are\n");
-    let mut figures = ask(&program, plan, &["--sizes"])?;
-    let spawns = Sizes {
-        prefix: "spawn-of-",
-        title: "Spawning and awaiting tasks: cost per task, against how many at once",
-        x: "tasks spawned before the first is awaited",
-        y: "time per task (ns)",
-    };
-    results.save_plot("tasks-spawn", spawns.plot(&figures))?;
-    let children = Sizes {
-        prefix: "fan-out-to-",
-        title: "Children that report to one parent: cost per child, against how many",
-        x: "children",
-        y: "time per child (ns)",
-    };
-    results.save_plot("tasks-fan-out", children.plot(&figures))?;
-    let timers = Sizes {
-        prefix: "timer-beside-",
-        title: "Arming and cancelling a timer, against how many others are armed",
-        x: "timers held",
-        y: "time per timer armed and cancelled (ns)",
-    };
-    results.save_plot("tasks-timer", timers.plot(&figures))?;
-    figures["name"] = "task-sizes".into();
     results.add(figures);
     Ok(())
 }
 
-fn ask(program: &Path, plan: &Plan, more: &[&str]) -> Result<Value, Box<dyn std::error::Error>> {
+fn ask(program: &Path, plan: &Plan) -> Result<Value, Box<dyn std::error::Error>> {
     let raw = std::env::temp_dir().join(format!("paceline-bench-tasks-{}.json", std::process::id()));
     let mut command = Command::new(program);
-    command.args(more).arg("--json").arg(&raw);
+    command.arg("--json").arg(&raw);
     if plan.quick {
         command.arg("--quick");
     }
@@ -66,50 +39,6 @@ fn ask(program: &Path, plan: &Plan, more: &[&str]) -> Result<Value, Box<dyn std:
     let figures = serde_json::from_str(&std::fs::read_to_string(&raw)?)?;
     std::fs::remove_file(&raw)?;
     Ok(figures)
-}
-
-/// A plot of the cases with names `PREFIXn`, where n is the size.
-struct Sizes {
-    prefix: &'static str,
-    title: &'static str,
-    x: &'static str,
-    y: &'static str,
-}
-
-impl Sizes {
-    fn plot(&self, figures: &Value) -> Plot {
-        let mut series: Vec<Series> = Vec::new();
-        for case in figures["cases"].as_array().into_iter().flatten() {
-            let size = case["case"].as_str().and_then(|name| name.strip_prefix(self.prefix)?.parse().ok());
-            let (Some(x), Some(rivals)) = (size, case["rivals"].as_object()) else { continue };
-            for (name, figure) in rivals {
-                let number = |key: &str| figure[key].as_f64();
-                let (Some(y), Some(low), Some(high)) = (number("median"), number("lower"), number("upper"))
-                else {
-                    continue;
-                };
-                let mark = Mark { x, y, low, high, hollow: false };
-                match series.iter_mut().find(|series| series.name == *name) {
-                    Some(series) => series.points.push(mark),
-                    None => {
-                        series.push(Series { name: name.clone(), style: style(name), points: vec![mark] });
-                    }
-                }
-            }
-        }
-        sort(&mut series);
-        let rounds =
-            format!("{} workers. Medians of alternating rounds; bars: quartiles.", figures["workers"]);
-        let absent = "Not here: floor, hsha and ace, which have no tasks; tokio-ct, which has no workers.";
-        Plot {
-            title: self.title.to_owned(),
-            notes: vec![rounds, absent.to_owned()],
-            footer: String::new(),
-            x: Axis { label: self.x.to_owned(), scale: Scale::Log },
-            y: Axis { label: self.y.to_owned(), scale: Scale::Fitting },
-            series,
-        }
-    }
 }
 
 fn program() -> io::Result<PathBuf> {

@@ -9,14 +9,13 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::Outcome;
+use super::{Outcome, report};
 use crate::driver::child::{Child, Talk};
+use crate::driver::division::{Division, confine};
 use crate::driver::plan::Plan;
 use crate::driver::results::Results;
 use crate::driver::rig::Run;
-use crate::driver::sweep::{Metric, Point, Sweep};
-use crate::driver::table;
-use crate::stats::spread;
+use crate::driver::sweep::{CORES, Metric, Point, Sweep};
 use crate::transfer::RIVALS;
 
 pub(super) const QUESTION: &str = "1 GiB over one TCP stream, by the traits of `futures` and of tokio";
@@ -31,27 +30,29 @@ const POINTS: [(usize, bool); 4] = [(64, true), (16, true), (64, false), (16, fa
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let (mib, rounds) = if plan.quick { (256, 3) } else { (1024, 9) };
+    let plan = &Plan { rounds, ..plan.clone() };
     let point = |(at, (kib, apart)): (usize, &(usize, bool))| {
-        let ends = if *apart { "a process for each end" } else { "both ends in one" };
+        let ends = if *apart { "a process for each end" } else { "both ends in one, on all CPUs" };
         Point { x: at as f64, label: format!("buffers of {kib} KiB, {ends}") }
     };
     let points = POINTS.iter().enumerate().map(point).collect();
-    let title = format!("{mib} MiB over one TCP stream; {} workers a process", plan.threads);
-    let sweep = Sweep::measure("transfer", title, points, RIVALS, rounds, |rival, point| {
+    let title =
+        format!("{mib} MiB over one TCP stream, {} workers a process, the sender as load", plan.threads);
+    let sweep = Sweep::measure("transfer", title, plan, points, RIVALS, |rival, point| {
         let (kib, apart) = POINTS[point.x as usize];
-        transfer(rival, kib * 1024, mib, apart)
+        transfer(rival, kib * 1024, mib, apart.then(|| plan.place()))
     });
-    table::print(&sweep, &[RATE, CPU]);
-    print_ratios(&sweep);
-    results.add(sweep.to_json());
+    report(results, &sweep, &[RATE, CPU, CORES]);
     Ok(())
 }
 
-/// Starts both ends, and waits for their figures. The time is that of the receiver.
-fn transfer(rival: &str, buffer: usize, mib: usize, apart: bool) -> io::Result<Run> {
-    let start = |ends: &[&str]| -> io::Result<(Child, Talk)> {
+/// Starts both ends, each with CPUs of its own if they are apart, and waits for their figures. The time is
+/// that of the receiver.
+fn transfer(rival: &str, buffer: usize, mib: usize, apart: Option<Division>) -> io::Result<Run> {
+    let start = |ends: &[&str], cpus: &[usize]| -> io::Result<(Child, Talk)> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["transfer-end", rival, &buffer.to_string(), &(mib * MIB).to_string()]).args(ends);
+        confine(&mut command, cpus);
         let mut child = Child::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
         let talk = Talk::with(&mut child)?;
         Ok((child, talk))
@@ -62,35 +63,16 @@ fn transfer(rival: &str, buffer: usize, mib: usize, apart: bool) -> io::Result<R
             |name: &str| figures[name].as_f64().ok_or_else(|| io::Error::other("a figure is missing"));
         Ok((figure("seconds")?, figure("cpu")?))
     };
-    let (seconds, cpu) = if apart {
-        let (_receiver, mut receiver) = start(&["receive"])?;
+    let (seconds, cpu) = if let Some(Division { server, load }) = apart {
+        let (_receiver, mut receiver) = start(&["receive"], &server)?;
         let port = receiver.line()?;
-        let (_sender, mut sender) = start(&["send", port.trim()])?;
+        let (_sender, mut sender) = start(&["send", port.trim()], &load)?;
         let ((seconds, received), (_, sent)) = (figures(&mut receiver)?, figures(&mut sender)?);
         (seconds, received + sent)
     } else {
-        let (_both, mut both) = start(&["both"])?;
+        let (_both, mut both) = start(&["both"], &[])?;
         figures(&mut both)?
     };
     let mib = mib as f64;
     Ok(Run { requests_per_second: mib / seconds, cpu_micros: cpu * 1e6 / mib, ..Run::default() })
-}
-
-/// Prints what each rival does per second, and uses, in relation to the first one: medians of the ratios
-/// within a round, because the runs of a round follow each other, and the machine's speed changes within an
-/// hour.
-fn print_ratios(sweep: &Sweep) {
-    println!("\nof {}'s, medians of the rounds' ratios:", RIVALS[0]);
-    for (point, cells) in &sweep.rows {
-        println!("{}", point.label);
-        let [first, others @ ..] = &cells[..] else { continue };
-        for cell in others {
-            let ratio = |metric: Metric| {
-                let pairs = cell.runs.iter().zip(&first.runs);
-                let ratios: Vec<_> = pairs.map(|(run, base)| (metric.of)(run) / (metric.of)(base)).collect();
-                spread(&ratios).map_or(f64::NAN, |ratio| ratio.median)
-            };
-            println!("  {:18} {:6.3} of the rate, {:6.3} of the CPU", cell.rival, ratio(RATE), ratio(CPU));
-        }
-    }
 }
