@@ -10,8 +10,16 @@ use crate::driver::sweep::{CORES, CPU, Metric, P99, RATE, SLOW};
 use crate::stats::spread;
 
 const RUNTIMES: &[&str] = &["paceline", "tokio", "tokio-ct", "smol", "floor", "ace"];
-const APART: &[&str] =
-    &["paceline", "paceline-unblock", "tokio", "tokio-spawn-blocking", "tokio-block-in-place", "smol", "ace"];
+const APART: &[&str] = &[
+    "paceline",
+    "paceline-unblock",
+    "paceline-portable",
+    "tokio",
+    "tokio-spawn-blocking",
+    "tokio-block-in-place",
+    "smol",
+    "ace",
+];
 
 /// A line of a table: its label, the workload, the place on the workload's axis, and the figures in a cell.
 type Row = (&'static str, &'static str, f64, &'static [Metric]);

@@ -21,9 +21,10 @@ const GREEN: &str = "#007a53";
 
 /// The styles in the order of the legend. A variant is dashed, in the colour of its original or a similar
 /// one.
-const STYLES: [(&str, &str, Marker, bool); 9] = [
+const STYLES: [(&str, &str, Marker, bool); 10] = [
     ("paceline", GREEN, Marker::Circle, false),
     ("paceline-unblock", "#58a618", Marker::Square, true),
+    ("paceline-portable", "#8a9a00", Marker::Diamond, true),
     ("tokio", "#1f5fbf", Marker::Square, false),
     ("tokio-ct", "#6fa8ee", Marker::Square, true),
     ("tokio-spawn-blocking", "#6fa8ee", Marker::Triangle, true),

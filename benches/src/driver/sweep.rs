@@ -110,7 +110,8 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Runs one rival after the other within a round, so that disturbances of the machine affect all alike.
+    /// Runs one rival after the other within a round, and every second round in reverse order, so that
+    /// disturbances of the machine affect all alike.
     /// `run` returns `Err` with the reason if a rival cannot take part at a point.
     pub(crate) fn measure(
         name: impl Into<String>,
@@ -124,8 +125,12 @@ impl Sweep {
         for point in points {
             let cell = |rival: &&str| Cell { rival: (*rival).to_owned(), runs: vec![], absent: None };
             let mut cells: Vec<Cell> = rivals.iter().map(cell).collect();
-            for _ in 0..plan.rounds {
-                for cell in cells.iter_mut().filter(|cell| cell.absent.is_none()) {
+            for round in 0..plan.rounds {
+                let mut turns: Vec<_> = cells.iter_mut().filter(|cell| cell.absent.is_none()).collect();
+                if round % 2 == 1 {
+                    turns.reverse();
+                }
+                for cell in turns {
                     match run(&cell.rival, &point) {
                         Ok(run) => cell.runs.push(run),
                         Err(reason) => cell.absent = Some(reason.to_string()),
@@ -168,5 +173,23 @@ impl Sweep {
             "division": self.division.to_json(),
             "points": rows.collect::<Vec<_>>(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The medians are equal, but two of three rounds say that one rival is twice as fast.
+    #[test]
+    fn a_ratio_is_one_within_a_round() {
+        let cell = |rates: [f64; 3]| {
+            let runs = rates.map(|requests_per_second| Run { requests_per_second, ..Run::default() });
+            Cell { rival: String::new(), runs: runs.into(), absent: None }
+        };
+        let (base, other) = (cell([100.0, 300.0, 200.0]), cell([200.0, 600.0, 100.0]));
+        assert_eq!(other.ratio(&base, RATE).unwrap().median, 2.0);
+        // There is no latency to compare.
+        assert!(other.ratio(&base, P99).is_none());
     }
 }

@@ -27,13 +27,15 @@ pub const RIVALS: &[&str] = &[
     "paceline",
 ];
 
-/// The rivals whose handlers do long work apart from the workers, as their manuals say, for the workload
-/// `blocked`.
+/// More rivals for the workload `blocked`: their handlers do long work apart from the workers, as their manuals
+/// say; or the runtime takes computing for blocking, as it does on systems other than Linux.
 pub const APART: &[&str] = &[
     "tokio-spawn-blocking",
     "tokio-block-in-place",
     #[cfg(feature = "paceline")]
     "paceline-unblock",
+    #[cfg(feature = "paceline")]
+    "paceline-portable",
 ];
 
 /// hyper on the runtimes, for the workload `hyper`; under the names `hyper2-...` they speak HTTP/2.
@@ -55,9 +57,11 @@ pub fn serve(rival: &str, port: u16, threads: usize) -> io::Result<()> {
         "tokio-block-in-place" => tokio::multi_thread(port, threads, tokio::converse_in_place),
         "smol" => smol::serve(port, threads),
         #[cfg(feature = "paceline")]
-        "paceline" => paceline::serve(port, threads, smol::converse),
+        "paceline" => paceline::serve(port, threads, false, smol::converse),
         #[cfg(feature = "paceline")]
-        "paceline-unblock" => paceline::serve(port, threads, paceline::converse_apart),
+        "paceline-unblock" => paceline::serve(port, threads, false, paceline::converse_apart),
+        #[cfg(feature = "paceline")]
+        "paceline-portable" => paceline::serve(port, threads, true, smol::converse),
         #[cfg(feature = "paceline")]
         "paceline-executor" => paceline::serve_on_own_threads(port, threads),
         #[cfg(feature = "paceline")]

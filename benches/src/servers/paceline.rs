@@ -5,7 +5,7 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use ::paceline::{Async, Executor, Runtime, unblock};
+use ::paceline::{Async, Executor, Runtime, Tuning, unblock};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 
 use super::smol::converse;
@@ -13,11 +13,17 @@ use super::{accept_failed, listen};
 use crate::handler::{self, Exchange};
 
 /// Serves each connection by `converse`, in a task.
-pub(super) fn serve<F>(port: u16, threads: usize, converse: fn(Async<TcpStream>) -> F) -> io::Result<()>
+pub(super) fn serve<F>(
+    port: u16,
+    threads: usize,
+    portable: bool,
+    converse: fn(Async<TcpStream>) -> F,
+) -> io::Result<()>
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let runtime = Arc::new(Runtime::builder().threads(threads).build()?);
+    let tuning = Tuning::default().portable(portable);
+    let runtime = Arc::new(Runtime::builder().threads(threads).tuning(tuning).build()?);
     let listener = listen(port)?;
     let spawning = runtime.clone();
     let accepting = runtime.spawn(accept(listener, move |stream| spawning.spawn(converse(stream)).detach()));

@@ -16,7 +16,7 @@ pub(super) const QUESTION: &str = "request/response over 1 to 10 000 connections
 pub(super) const BESIDE: &str = "the same beside other programs: server and load on all CPUs together";
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    let sweep = sweep("connections", plan, &[1, 4, 16, 64, 256, 1_000, 10_000], &[1, 4, 64, 1_000]);
+    let sweep = sweep("connections", plan, &[1, 4, 16, 64, 256, 1_000, 10_000], &[1, 64, 1_000]);
     report(results, &sweep, &[RATE, CPU, CORES, P50, P99, VOLUNTARY, PEAK, STARVED, LOAD]);
     let caption =
         |title, y| Caption { title, x: "connections", x_scale: Scale::Log, y, y_unit: 1.0, left_out: "" };
@@ -28,7 +28,7 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
 }
 
 pub(super) fn beside(plan: &Plan, results: &mut Results) -> Outcome {
-    let sweep = sweep("beside", &plan.together(), &[1, 4, 64, 1_000], &[1, 64]);
+    let sweep = sweep("beside", &plan.together(), &[1, 4, 64, 1_000], &[64]);
     report(results, &sweep, &[RATE, CPU, CORES, P50, P99, VOLUNTARY, STARVED, LOAD]);
     Ok(())
 }
