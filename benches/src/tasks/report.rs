@@ -23,7 +23,8 @@ struct Options {
 
 impl Options {
     fn wants(&self, case: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|only| case == only)
+        let names = |only: &String| case == only || only == "memory" && case.starts_with("mem-");
+        self.only.is_empty() || self.only.iter().any(names)
     }
 }
 
@@ -131,8 +132,8 @@ fn parse(arguments: &[String], contestants: &[Contestant]) -> Result<Option<Opti
     let mut options =
         Options { rounds: 9, scale: Scale { divisor: 1 }, only: vec![], without: vec![], json: None };
     let known: Vec<&str> = contestants[0].cases.iter().map(|case| case.name).collect();
-    let known: Vec<&str> =
-        known.into_iter().chain(memory::CASES.iter().map(|(name, _)| *name)).chain(serial_names()).collect();
+    let remembered = memory::CASES.iter().flat_map(|case| case.rows.map(|(name, _)| name)).chain(["memory"]);
+    let known: Vec<&str> = known.into_iter().chain(remembered).chain(serial_names()).collect();
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let mut value = || rest.next().cloned().ok_or(USAGE);
@@ -182,20 +183,24 @@ fn alternate<C>(rounds: usize, contestants: &[C], run: impl Fn(&C) -> Sample) ->
 
 fn remembered(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
     let mut rows = Vec::new();
-    for &(name, what) in memory::CASES.iter().filter(|(name, _)| options.wants(name)) {
-        let bytes: Vec<_> = contestants.iter().map(|one| memory::measure(name, one.name)).collect();
-        for (one, error) in
-            contestants.iter().zip(&bytes).filter_map(|(one, bytes)| Some((one, bytes.as_ref().err()?)))
-        {
-            eprintln!("tasks: {name}, {}: {error}", one.name);
+    for case in memory::CASES.iter().filter(|case| case.rows.iter().any(|(name, _)| options.wants(name))) {
+        let measured = contestants.iter().map(|one| match memory::measure(case, one.name) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                eprintln!("tasks: {}, {}: {error}", case.rows[0].0, one.name);
+                None
+            }
+        });
+        let measured: Vec<_> = measured.collect();
+        for (at, &(name, what)) in case.rows.iter().enumerate().filter(|(_, (name, _))| options.wants(name)) {
+            let figures = |of: fn(&memory::Bytes) -> f64| {
+                let figure = |bytes: &Option<[memory::Bytes; 2]>| spread(&[of(&bytes.as_ref()?[at])]);
+                measured.iter().map(figure).collect()
+            };
+            let row = |unit, figures| Row { name: name.to_owned(), what, unit, figures };
+            rows.push(row("B live", figures(|bytes| bytes.live)));
+            rows.push(row("B rss", figures(|bytes| bytes.rss)));
         }
-        let figure = |of: fn(&memory::Bytes) -> f64| {
-            let figures =
-                bytes.iter().map(|bytes| bytes.as_ref().ok().and_then(|bytes| spread(&[of(bytes)])));
-            figures.collect()
-        };
-        rows.push(Row { name: name.to_owned(), what, unit: "B live", figures: figure(|bytes| bytes.live) });
-        rows.push(Row { name: name.to_owned(), what, unit: "B rss", figures: figure(|bytes| bytes.rss) });
     }
     rows
 }

@@ -77,7 +77,7 @@ impl Rival for Tokio {
         let listener = TokioListener::from_std(listener).expect("called in the runtime");
         while let Ok((mut stream, _)) = listener.accept().await {
             drop(::tokio::spawn(async move {
-                arrived();
+                let _here = arrived();
                 let mut byte = [0];
                 while stream.read(&mut byte).await.is_ok_and(|read| read > 0) {}
             }));
