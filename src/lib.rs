@@ -190,6 +190,7 @@ pub mod sim;
 #[cfg_attr(feature = "sim", path = "simulated/on.rs")]
 #[cfg_attr(not(feature = "sim"), path = "simulated/off.rs")]
 mod simulated;
+mod slab;
 mod spin;
 #[cfg_attr(feature = "trace", path = "trace/stack/mod.rs")]
 #[cfg_attr(not(feature = "trace"), path = "trace/stack_off.rs")]

@@ -48,6 +48,8 @@ const SPIN: Duration = Duration::from_micros(50);
 /// Upper bound of the threads that an arriving thread brings. The thread's own piece of work waits while it
 /// starts them.
 const MAX_BROUGHT: usize = 2;
+/// For how many pieces there is room in the queue while none waits.
+const ROOM: usize = 64;
 
 /// A piece of work that runs.
 #[derive(Clone)]
@@ -371,6 +373,8 @@ impl Threads {
             inner.threads -= 1;
             return false;
         }
+        // Many pieces may have waited at once.
+        inner.queue.shrink_to(ROOM);
         inner.idle.push(seat.clone());
         drop(inner);
         let sleep = || {

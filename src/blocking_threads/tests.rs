@@ -46,6 +46,21 @@ fn threads_are_brought_one_at_a_time_up_to_the_limit() {
     assert!(inner.successor_if_needed().is_none(), "there may be no more");
 }
 
+/// Fails if the queue keeps the size that it had at a peak.
+#[test]
+fn a_thread_without_work_leaves_room_for_a_few_pieces() {
+    let threads = Arc::new(Threads::new(1, None));
+    let mut inner = sync::lock(&threads.inner);
+    (0..10 * ROOM).for_each(|_| inner.queue.push_back(Work::Task(idle_task(), None, None)));
+    (inner.threads, inner.coming, inner.limit) = (1, 1, 1);
+    drop(inner);
+    assert!(!threads.serve(thread::current().id()));
+    assert!(sync::lock(&threads.inner).queue.capacity() >= 10 * ROOM);
+    let seat = IdleSeat { thread: thread::current(), called: Flag::new(true) };
+    threads.wait(&Arc::new(seat));
+    assert!(sync::lock(&threads.inner).queue.capacity() <= ROOM);
+}
+
 fn idle_task() -> Runnable {
     let (task, handle) = async_task::spawn(async {}, |_| ());
     handle.detach();

@@ -35,6 +35,7 @@ use std::panic::Location;
 use std::sync::atomic;
 use std::task::Waker;
 
+use crate::slab::Slab;
 use crate::sync::{self, AtomicUsize, Mutex, Ordering, Thread, process_static, thread_local};
 
 /// Number of shards. Fewer in models, because each one is several steps of a count.
@@ -44,12 +45,6 @@ const SHARDS: usize = if cfg!(paceline_loom) { 3 } else { 8 };
 const ONE_END: usize = 2;
 /// Bit of `Shard::finished`: a thread waits for the last end.
 const WATCHED: usize = 1;
-
-#[derive(Debug)]
-enum TaskEntry {
-    Free { next: u32 },
-    Taken(Waker, ListedTask),
-}
 
 /// A listed task in reports: where it was spawned, and since when it has been listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +56,7 @@ pub(crate) struct ListedTask {
 
 #[derive(Debug)]
 struct ShardList {
-    entries: Vec<TaskEntry>,
-    free: u32,
+    entries: Slab<Result<(Waker, ListedTask), u32>>,
     /// All listed tasks have been woken, because they are to end. Tasks that are listed later are woken at
     /// once.
     ends: bool,
@@ -133,9 +127,13 @@ impl Tasks {
     }
 
     /// Lists a counted task in the shard of this number, and returns its new ticket. If the executor ends,
-    /// wakes the task.
+    /// wakes the task. Panics if there are more listed tasks than tickets.
     fn list_in(&self, number: usize, waker: &Waker, listed: ListedTask) -> Ticket {
-        let (at, ends) = self.shards[number].list(waker.clone(), listed);
+        let entry = Ok((waker.clone(), listed));
+        let mut list = sync::lock(&self.shards[number].list);
+        assert!(list.entries.len() < (u32::MAX / SHARDS as u32) as usize, "too many tasks at once");
+        let (at, ends) = (list.entries.insert(entry), list.ends);
+        drop(list);
         if ends {
             // LF3: outside of the lock. The task is scheduled when its poll returns.
             waker.wake_by_ref();
@@ -160,8 +158,9 @@ impl Tasks {
     #[inline(never)]
     fn unlist(&self, listed: u32) -> &Shard {
         let shard = &self.shards[listed as usize % SHARDS];
-        // LF3: the entry's waker is dropped outside of the lock.
-        drop(shard.unlist(listed / SHARDS as u32));
+        let entry = sync::lock(&shard.list).entries.remove(listed / SHARDS as u32);
+        // LF3: outside of the lock.
+        drop(entry);
         shard
     }
 
@@ -184,18 +183,17 @@ impl Tasks {
     pub(crate) fn census(&self) -> (usize, usize) {
         let sum = |counted: fn(&Shard) -> usize| self.shards.iter().map(counted).fold(0, usize::wrapping_add);
         let finished = sum(Shard::finished);
+        let spawned = sum(|shard| shard.spawned.load(Ordering::Relaxed));
         // Ends are counted in a word that has one bit less.
-        (finished, sum(Shard::spawned).wrapping_sub(finished) & (usize::MAX / ONE_END))
+        (finished, spawned.wrapping_sub(finished) & (usize::MAX / ONE_END))
     }
 
     /// Calls `f` for each listed task, with the address that its waker points to. A shard's lock is held
     /// meanwhile, so `f` must not run foreign code.
     pub(super) fn for_each_listed(&self, mut f: impl FnMut(usize, ListedTask)) {
         for shard in &self.shards {
-            for entry in &sync::lock(&shard.list).entries {
-                if let TaskEntry::Taken(waker, listed) = entry {
-                    f(waker.data().addr(), *listed);
-                }
+            for (waker, listed) in sync::lock(&shard.list).entries.iter().flatten() {
+                f(waker.data().addr(), *listed);
             }
         }
     }
@@ -204,15 +202,19 @@ impl Tasks {
     /// time is woken at once.
     pub(super) fn wake_all(&self) {
         for shard in &self.shards {
+            let mut list = sync::lock(&shard.list);
+            list.ends = true;
+            let wakers: Vec<_> = list.entries.iter().flatten().map(|(waker, _)| waker.clone()).collect();
+            drop(list);
             // LF3: outside of the lock.
-            shard.end_all().into_iter().for_each(Waker::wake);
+            wakers.into_iter().for_each(Waker::wake);
         }
     }
 }
 
 impl Shard {
     fn new() -> Self {
-        let list = ShardList { entries: Vec::new(), free: u32::MAX, ends: false };
+        let list = ShardList { entries: Slab::new(), ends: false };
         Self { spawned: AtomicUsize::new(0), finished: AtomicUsize::new(0), list: Mutex::new(list) }
     }
 
@@ -250,47 +252,6 @@ impl Shard {
     pub(super) fn unwatch(&self) {
         // ORDER: Relaxed. An end that still finds the mark unparks a thread for nothing, which does no harm.
         self.finished.fetch_and(!WATCHED, Ordering::Relaxed);
-    }
-
-    fn spawned(&self) -> usize {
-        self.spawned.load(Ordering::Relaxed)
-    }
-
-    /// Puts a task into a free entry, or into a new one. Returns the index of the entry, and whether the
-    /// task is to end. Panics if there are more listed tasks than tickets.
-    fn list(&self, waker: Waker, listed: ListedTask) -> (u32, bool) {
-        let mut guard = sync::lock(&self.list);
-        let list = &mut *guard;
-        let at = list.free;
-        if let Some(entry) = list.entries.get_mut(at as usize) {
-            if let TaskEntry::Free { next } = std::mem::replace(entry, TaskEntry::Taken(waker, listed)) {
-                list.free = next;
-            }
-            return (at, list.ends);
-        }
-        let at = u32::try_from(list.entries.len()).unwrap_or(u32::MAX);
-        assert!(at < u32::MAX / SHARDS as u32, "too many tasks at once");
-        list.entries.push(TaskEntry::Taken(waker, listed));
-        (at, list.ends)
-    }
-
-    /// Frees an entry, for the next task that is listed. Returns what was in it.
-    fn unlist(&self, at: u32) -> TaskEntry {
-        let mut list = sync::lock(&self.list);
-        let free = TaskEntry::Free { next: std::mem::replace(&mut list.free, at) };
-        std::mem::replace(&mut list.entries[at as usize], free)
-    }
-
-    /// Returns the wakers of all listed tasks. From now on, [`list`](Self::list) says that its task is to
-    /// end.
-    fn end_all(&self) -> Vec<Waker> {
-        let mut list = sync::lock(&self.list);
-        list.ends = true;
-        let waker = |entry: &TaskEntry| match entry {
-            TaskEntry::Taken(waker, _) => Some(waker.clone()),
-            TaskEntry::Free { .. } => None,
-        };
-        list.entries.iter().filter_map(waker).collect()
     }
 }
 

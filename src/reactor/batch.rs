@@ -174,6 +174,8 @@ impl Batch {
     /// it returns true, this returns at once. If an earlier deadline was set meanwhile, this does not wait. A
     /// signal ends the wait, too, so the batch may be empty afterwards.
     pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) {
+        // A storm of timers may have left room for all of them.
+        self.due.shrink_to(sys::BATCH);
         let _announced = reactor.slumber.announce();
         if cancelled() {
             self.interrupted(reactor);

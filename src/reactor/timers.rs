@@ -182,8 +182,8 @@ impl Timers {
     pub(super) fn close(&self) {
         let wheel = sync::lock(&self.wheel).take();
         self.earliest.store(NEVER, Ordering::Relaxed);
-        if let Some(wheel) = wheel {
-            wheel.entries.into_iter().filter_map(|entry| entry.value).for_each(waking::wake);
+        if let Some(mut wheel) = wheel {
+            wheel.entries.iter_mut().filter_map(|entry| entry.value.take()).for_each(waking::wake);
         }
     }
 }

@@ -61,20 +61,18 @@ impl Waiters {
         woken.into_iter().for_each(wake);
     }
 
-    /// Removes the waiters from the list, and drops their wakers: their source is gone.
+    /// Empties the list for the next source, and drops the wakers of the waiters: their source is gone.
     pub(super) fn forget(&self) {
-        self.take().for_each(|waker| waking::discard(Arc::into_inner(waker)));
+        let list = self.0.get().map(|list| mem::take(&mut *sync::lock(list)));
+        let waiting = list.into_iter().flat_map(|list| list.waiting);
+        waiting.for_each(|(waker, _)| waking::discard(Arc::into_inner(waker)));
     }
 
     /// Removes the waiters from the list and wakes them.
     #[cold]
     pub(super) fn wake_all(&self) {
-        self.take().for_each(wake);
-    }
-
-    fn take(&self) -> impl Iterator<Item = Arc<Waker>> {
         let waiting = self.0.get().map(|list| mem::take(&mut sync::lock(list).waiting));
-        waiting.into_iter().flatten().map(|(waker, _)| waker)
+        waiting.into_iter().flatten().for_each(|(waker, _)| wake(waker));
     }
 }
 
@@ -137,5 +135,27 @@ mod tests {
         let before = stays.times();
         waiters.wake_all();
         assert!(stays.times() > before);
+    }
+
+    /// Fails if the list of a source takes over how many waiters the source before it had.
+    #[test]
+    fn a_source_starts_with_a_list_of_its_own() {
+        let waiters = Waiters::default();
+        let (mut polls, tasks) = (vec![0; 1_000], [(); 1_000].map(|()| WakeCounter::new()));
+        for _ in 0..10 {
+            for (polls, (counter, waker)) in polls.iter_mut().zip(&tasks) {
+                if *polls <= counter.times() {
+                    waiters.add(waker);
+                    *polls = counter.times() + 1;
+                }
+            }
+        }
+        waiters.forget();
+        let (first, waker) = WakeCounter::new();
+        waiters.add(&waker);
+        for _ in 0..FEW {
+            waiters.add(&WakeCounter::new().1);
+        }
+        assert_eq!(first.times(), 1, "all are woken when the first few have come");
     }
 }

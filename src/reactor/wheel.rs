@@ -13,6 +13,8 @@
 
 use std::iter::successors;
 
+use crate::slab::{Slab, SlabEntry};
+
 const GRAIN: u32 = 16;
 const GROUP: u32 = 6;
 const LEVELS: usize = 8;
@@ -22,6 +24,8 @@ const BUCKETS: usize = 1 << GROUP;
 const NIL: u32 = u32::MAX;
 /// The `bucket_of` of an entry that is on no list.
 const FIRED: u16 = u16::MAX;
+/// The `bucket_of` of a free entry.
+const UNUSED: u16 = FIRED - 1;
 
 /// Number of entries to compare for the earliest deadline of a bucket. In a larger bucket its start counts as
 /// the earliest deadline.
@@ -30,16 +34,31 @@ const SCAN: usize = 64;
 #[derive(Debug)]
 pub(super) struct WheelEntry<T> {
     pub(super) deadline: u64,
-    /// The next entry of its bucket's list, or of the list of free entries; or [`NIL`].
+    /// The next entry of its bucket's list, or [`NIL`]; the slab's number if the entry is free.
     next: u32,
     /// The previous entry of its bucket's list, or [`NIL`].
     previous: u32,
     /// The number of its arming, in what would be padding.
     number: u32,
-    /// The level and bucket of the list that the entry is on, as one number; or [`FIRED`].
+    /// The level and bucket of the list that the entry is on, as one number; or [`FIRED`], or [`UNUSED`].
     bucket_of: u16,
     /// `Some` while the entry is armed.
     pub(super) value: Option<T>,
+}
+
+impl<T> SlabEntry for WheelEntry<T> {
+    type Value = Option<T>;
+
+    #[inline]
+    fn free(&mut self, number: u32) -> Option<T> {
+        (self.next, self.bucket_of) = (number, UNUSED);
+        self.value.take()
+    }
+
+    #[inline]
+    fn number(&mut self) -> Option<&mut u32> {
+        (self.bucket_of == UNUSED).then_some(&mut self.next)
+    }
 }
 
 /// An entry that is due.
@@ -56,9 +75,7 @@ pub(super) struct Due<T> {
 pub(super) struct Wheel<T> {
     /// The time up to which entries were collected.
     now: u64,
-    pub(super) entries: Vec<WheelEntry<T>>,
-    /// The first of the removed entries, which form a list; or [`NIL`].
-    free: u32,
+    pub(super) entries: Slab<WheelEntry<T>>,
     /// The number of entries that are not due yet.
     pub(super) armed: usize,
     /// Number of armings so far.
@@ -74,8 +91,7 @@ impl<T> Wheel<T> {
     pub(super) fn new() -> Self {
         Self {
             now: 0,
-            entries: Vec::new(),
-            free: NIL,
+            entries: Slab::new(),
             armed: 0,
             armings: 0,
             occupied: [0; LEVELS],
@@ -90,15 +106,7 @@ impl<T> Wheel<T> {
         let number = self.next_number();
         let entry =
             WheelEntry { deadline, next: NIL, previous: NIL, number, bucket_of: FIRED, value: Some(value) };
-        let id = self.free;
-        let id = if id == NIL {
-            self.entries.push(entry);
-            u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 timers")
-        } else {
-            self.free = self.entries[id as usize].next;
-            self.entries[id as usize] = entry;
-            id
-        };
+        let id = self.entries.insert(entry);
         self.link(id);
         id
     }
@@ -107,10 +115,7 @@ impl<T> Wheel<T> {
     #[inline]
     pub(super) fn remove(&mut self, id: u32) -> Option<T> {
         self.unlink(id);
-        let entry = &mut self.entries[id as usize];
-        entry.next = self.free;
-        self.free = id;
-        entry.value.take()
+        self.entries.remove(id)
     }
 
     /// Arms an entry anew, armed or fired, with another value if one is given. Returns the value that the
@@ -353,8 +358,20 @@ mod tests {
         assert_eq!(wheel.rearm(ids[0], 70, Some(11)), Ok(None));
         assert_eq!((wheel.remove(ids[3]), wheel.remove(ids[1])), (None, Some(20)));
         assert_eq!(wheel.armed, 2);
-        let mut left: Vec<_> = wheel.entries.into_iter().filter_map(|entry| entry.value).collect();
+        let mut left: Vec<_> = wheel.entries.iter_mut().filter_map(|entry| entry.value.take()).collect();
         left.sort_unstable();
         assert_eq!(left, [11, 31]);
+    }
+
+    #[test]
+    fn after_a_peak_of_timers_the_memory_is_freed_although_some_stay() {
+        let mut wheel = Wheel::new();
+        let ids: Vec<_> = (0..10_000).map(|number| wheel.insert(1 << 40, number)).collect();
+        ids[10..].iter().for_each(|id| assert!(wheel.remove(*id).is_some()));
+        assert!((10..100).contains(&wheel.entries.len()), "{}", wheel.entries.len());
+        let mut due = Vec::new();
+        wheel.advance(1 << 41, |entry| due.push(entry.value));
+        due.sort_unstable();
+        assert!(due.into_iter().eq(0..10));
     }
 }

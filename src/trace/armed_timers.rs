@@ -9,7 +9,7 @@ impl Reactor {
     /// a time that is too far away.
     pub(crate) fn armed_timers(&self) -> Vec<(Option<Instant>, usize)> {
         let wheel = sync::lock(&self.timers.wheel);
-        let entries = wheel.iter().flat_map(|wheel| &wheel.entries);
+        let entries = wheel.iter().flat_map(|wheel| wheel.entries.iter());
         let armed = entries.filter_map(|entry| Some((entry.deadline, entry.value.as_ref()?)));
         armed.map(|(due, waker)| (self.timers.instant(due), unwrapped(waker).data().addr())).collect()
     }

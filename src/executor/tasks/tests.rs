@@ -62,6 +62,16 @@ fn entries_are_used_again() {
     assert_eq!(Arc::strong_count(&bell), 2, "no waker is left behind");
 }
 
+/// Fails if the list of tasks keeps the size that it had at a peak.
+#[test]
+fn after_a_peak_of_tasks_the_memory_is_freed() {
+    let tasks = Tasks::new();
+    let tickets: Vec<_> = (0..10_000).map(|_| enter_and_wait(&tasks, Waker::noop())).collect();
+    assert_eq!(entries(&tasks), 10_000);
+    tickets.into_iter().for_each(|ticket| tasks.leave(ticket));
+    assert!(entries(&tasks) < 100, "{}", entries(&tasks));
+}
+
 /// Some threads spawn tasks that end on others. A concurrent count is never below the number of unfinished
 /// tasks.
 #[test]

@@ -334,3 +334,17 @@ fn a_leader_that_finds_work_after_its_announcement_does_not_sleep() {
         assert_eq!(scene.batch.left(), 0);
     });
 }
+
+/// Fails if the leader keeps the room for a storm of timers that is over.
+#[test]
+fn a_leader_that_sleeps_has_room_for_a_batch_and_no_more() {
+    for_each_way(Duration::ZERO, |mut scene| {
+        let count = 2 * sys::BATCH + 1;
+        let alarms: Vec<_> = (0..count).map(|_| scene.arm(scene.started)).collect();
+        assert_eq!(scene.fire_due(), count);
+        drop(alarms);
+        assert!(scene.batch.due.capacity() > sys::BATCH);
+        scene.batch.sleep(&scene.reactor, || true);
+        assert!(scene.batch.due.capacity() <= sys::BATCH);
+    });
+}

@@ -3,7 +3,7 @@
 //! Works on every platform that `polling` supports. The cost is a system call per wait for readiness and
 //! several per wait for events, where [`super::epoll`] needs none and one.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -21,14 +21,14 @@ pub(super) struct Portable {
     poller: Poller,
     /// The registered sources. The lock orders re-arming against deletion and against itself: interest is
     /// read under it, so the last caller to arm arms for all waiters.
-    sources: Mutex<HashMap<Key, RawSource>>,
+    sources: Mutex<BTreeMap<Key, RawSource>>,
 }
 
 impl Portable {
     /// Makes a poller, interrupts it and waits once, because some of the resources that it needs are
     /// requested only then. Returns the error of any of these steps.
     pub(super) fn new_checked() -> io::Result<Self> {
-        let this = Self { poller: Poller::new()?, sources: Mutex::new(HashMap::new()) };
+        let this = Self { poller: Poller::new()?, sources: Mutex::new(BTreeMap::new()) };
         this.interrupt()?;
         this.wait(&mut Events::new(), EventWait::None)?;
         Ok(this)
