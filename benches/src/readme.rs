@@ -127,7 +127,7 @@ fn median(cell: &Value, metric: &Metric) -> Option<String> {
 
 fn tasks(figures: &Value) -> String {
     const RIVALS: &[&str] = &["paceline", "tokio", "smol"];
-    let mut lines = head("one operation", RIVALS);
+    let mut lines = head("one operation", &["paceline", "of the better one's", "tokio", "smol"]);
     let cases = named(&figures["workloads"], "name", "tasks").and_then(|tasks| tasks["cases"].as_array());
     for case in cases.into_iter().flatten() {
         let text = |name: &str| case[name].as_str().unwrap_or_default();
@@ -136,7 +136,10 @@ fn tasks(figures: &Value) -> String {
             None => "-".to_owned(),
         };
         if RIVALS.iter().any(|rival| case["rivals"][*rival].is_object()) {
-            lines.push(line([text("what").to_owned()].into_iter().chain(RIVALS.iter().map(cell))));
+            let ratio = case["of_best"][RIVALS[0]]["median"].as_f64();
+            let ratio = ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+            let own = [text("what").to_owned(), cell(&RIVALS[0]), ratio];
+            lines.push(line(own.into_iter().chain(RIVALS[1..].iter().map(cell))));
         }
     }
     lines.join("\n")

@@ -27,8 +27,8 @@ pub const RIVALS: &[&str] = &[
     "paceline",
 ];
 
-/// More rivals for the workload `blocked`: their handlers do long work apart from the workers, as their manuals
-/// say; or the runtime takes computing for blocking, as it does on systems other than Linux.
+/// More rivals for the workload `blocked`: their handlers do long work apart from the workers, as their
+/// manuals say; or the runtime takes computing for blocking, as it does on systems other than Linux.
 pub const APART: &[&str] = &[
     "tokio-spawn-blocking",
     "tokio-block-in-place",

@@ -47,12 +47,29 @@ fn contestants() -> Vec<Contestant> {
     ]
 }
 
-/// One line of the table: a spread per rival, in the contestants' order.
+/// The rivals to the better of which the ratios refer.
+const ESTABLISHED: &[&str] = &["tokio", "smol"];
+
+/// One line of the table: the figures of the rounds per rival, in the contestants' order.
 struct Row {
     name: String,
     what: &'static str,
     unit: &'static str,
-    figures: Vec<Option<Spread>>,
+    figures: Vec<Vec<f64>>,
+}
+
+impl Row {
+    /// Returns the figures of each rival divided by the best of the established ones, round by round.
+    fn ratios(&self, established: &[usize]) -> impl Iterator<Item = Option<Spread>> {
+        let best = |round: usize| {
+            let figures = established.iter().filter_map(|one| self.figures[*one].get(round).copied());
+            figures.min_by(f64::total_cmp)
+        };
+        self.figures.iter().map(move |figures| {
+            let ratios = figures.iter().enumerate().filter_map(|(round, figure)| Some(figure / best(round)?));
+            spread(&ratios.collect::<Vec<_>>())
+        })
+    }
 }
 
 /// The program behind `src/bin/tasks.rs`.
@@ -84,14 +101,14 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     rows.extend(remembered(&options, &contestants));
     let names: Vec<_> = contestants.iter().map(|one| one.name).collect();
     if !rows.is_empty() {
-        print(&names, &["tokio", "smol"], &rows, &options);
+        print(&names, ESTABLISHED, &rows, &options);
     }
     let shared = serial(&options);
     if !shared.is_empty() {
         print(&SHARED, &SHARED[..1], &shared, &options);
     }
     if let Some(path) = &options.json {
-        let all = [to_json(&names, &rows), to_json(&SHARED, &shared)].concat();
+        let all = [to_json(&names, ESTABLISHED, &rows), to_json(&SHARED, &SHARED[..1], &shared)].concat();
         let all = json!({ "workers": rivals::THREADS, "cases": all });
         std::fs::write(path, format!("{all:#}\n"))?;
     }
@@ -166,11 +183,16 @@ fn timed(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
     rows.collect()
 }
 
-/// Runs one rival after the other within a round, so that a slow minute of the machine affects all alike.
-fn alternate<C>(rounds: usize, contestants: &[C], run: impl Fn(&C) -> Sample) -> Vec<Option<Spread>> {
+/// Runs one rival after the other within a round, and every second round in reverse order, so that a slow
+/// minute of the machine affects all alike.
+fn alternate<C>(rounds: usize, contestants: &[C], run: impl Fn(&C) -> Sample) -> Vec<Vec<f64>> {
     let mut samples = vec![Vec::new(); contestants.len()];
     for round in 0..=rounds {
-        for (contestant, samples) in contestants.iter().zip(&mut samples) {
+        let mut turns: Vec<_> = contestants.iter().zip(&mut samples).collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for (contestant, samples) in turns {
             let sample = run(contestant);
             // The first round warms up.
             if round > 0 {
@@ -178,7 +200,7 @@ fn alternate<C>(rounds: usize, contestants: &[C], run: impl Fn(&C) -> Sample) ->
             }
         }
     }
-    samples.iter().map(|samples| spread(samples)).collect()
+    samples
 }
 
 fn remembered(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
@@ -194,8 +216,8 @@ fn remembered(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
         let measured: Vec<_> = measured.collect();
         for (at, &(name, what)) in case.rows.iter().enumerate().filter(|(_, (name, _))| options.wants(name)) {
             let figures = |of: fn(&memory::Bytes) -> f64| {
-                let figure = |bytes: &Option<[memory::Bytes; 2]>| spread(&[of(&bytes.as_ref()?[at])]);
-                measured.iter().map(figure).collect()
+                let figure = |bytes: &Option<[memory::Bytes; 2]>| bytes.as_ref().map(|bytes| of(&bytes[at]));
+                measured.iter().map(|bytes| figure(bytes).into_iter().collect()).collect()
             };
             let row = |unit, figures| Row { name: name.to_owned(), what, unit, figures };
             rows.push(row("B live", figures(|bytes| bytes.live)));
@@ -205,10 +227,9 @@ fn remembered(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
     rows
 }
 
-/// Returns the best figure of the established rivals, to which the ratios refer.
-fn best(contestants: &[&str], established: &[&str], row: &Row) -> Option<f64> {
-    let figures = contestants.iter().zip(&row.figures).filter(|(one, _)| established.contains(one));
-    figures.filter_map(|(_, figure)| figure.map(|spread| spread.median)).min_by(f64::total_cmp)
+/// Returns the places of the established rivals, to which the ratios refer.
+fn places(contestants: &[&str], established: &[&str]) -> Vec<usize> {
+    (0..contestants.len()).filter(|place| established.contains(&contestants[*place])).collect()
 }
 
 fn print(contestants: &[&str], established: &[&str], rows: &[Row], options: &Options) {
@@ -220,26 +241,20 @@ fn print(contestants: &[&str], established: &[&str], rows: &[Row], options: &Opt
         options.scale.divisor,
         established.join(" and ")
     );
+    let places = places(contestants, established);
     print!("{:19} {:7}", "case", "unit");
     contestants.iter().for_each(|one| print!(" {one:>10} {:>5} {:>6}", "+-%", "ratio"));
     println!("  one operation");
     for row in rows {
         print!("{:19} {:7}", row.name, row.unit);
-        let best = best(contestants, established, row);
-        for figure in &row.figures {
-            match (figure, best) {
-                (Some(spread), Some(best)) => {
-                    print!(
-                        " {:10.*} {:5.1} {:6.2}",
-                        digits(spread.median),
-                        spread.median,
-                        spread.percent(),
-                        spread.median / best
-                    );
-                }
-                (Some(spread), None) => print!(" {:10.0} {:5.1} {:>6}", spread.median, spread.percent(), "-"),
-                (None, _) => print!(" {:>10} {:>5} {:>6}", "none", "-", "-"),
+        for (figures, ratio) in row.figures.iter().zip(row.ratios(&places)) {
+            match spread(figures) {
+                Some(Spread { median, .. }) => print!(" {median:10.*}", digits(median)),
+                None => print!(" {:>10}", "none"),
             }
+            let percent = spread(figures).map_or("-".to_owned(), |spread| format!("{:.1}", spread.percent()));
+            let ratio = ratio.map_or("-".to_owned(), |ratio| format!("{:.2}", ratio.median));
+            print!(" {percent:>5} {ratio:>6}");
         }
         println!("  {}", row.what);
     }
@@ -250,14 +265,21 @@ fn digits(figure: f64) -> usize {
     usize::from(figure < 100.0)
 }
 
-fn to_json(contestants: &[&str], rows: &[Row]) -> Vec<Value> {
+fn to_json(contestants: &[&str], established: &[&str], rows: &[Row]) -> Vec<Value> {
+    let places = places(contestants, established);
+    let by_name = |spreads: Vec<Option<Spread>>| -> serde_json::Map<String, Value> {
+        let named = contestants.iter().zip(spreads);
+        named.map(|(one, found)| ((*one).to_owned(), found.map_or(Value::Null, Spread::to_json))).collect()
+    };
     let rows = rows.iter().map(|row| {
-        let figures: serde_json::Map<String, Value> = contestants
-            .iter()
-            .zip(&row.figures)
-            .map(|(one, figure)| ((*one).to_owned(), figure.map_or(Value::Null, Spread::to_json)))
-            .collect();
-        json!({ "case": row.name, "what": row.what, "unit": row.unit, "rivals": figures })
+        let figures = row.figures.iter().map(|figures| spread(figures)).collect();
+        json!({
+            "case": row.name,
+            "what": row.what,
+            "unit": row.unit,
+            "rivals": by_name(figures),
+            "of_best": by_name(row.ratios(&places).collect()),
+        })
     });
     rows.collect()
 }
