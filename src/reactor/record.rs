@@ -20,8 +20,8 @@ pub(super) struct Record {
     /// A waker for each direction, and whether it gives way to another one that does; owned by the thread
     /// that holds the direction's BUSY flag.
     wakers: [ProtocolCell<Option<(Waker, bool)>>; 2],
-    /// The tasks that wait beside the task in the cell.
-    lists: [Waiters; 2],
+    /// The tasks that wait beside the tasks in the cells.
+    lists: Waiters,
     /// The count after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
     pub(super) blind: [AtomicU32; 2],
     /// The turn of its thread in which a waiter last came to the cell, and the count then.
@@ -36,7 +36,7 @@ impl Record {
         Self {
             readiness: ReadinessWord::new(),
             wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
-            lists: Default::default(),
+            lists: Waiters::default(),
             blind: [AtomicU32::new(0), AtomicU32::new(0)],
             waits: [AtomicU32::new(0), AtomicU32::new(0)],
         }
@@ -53,7 +53,7 @@ impl Record {
                 waking::discard(mem::replace(&mut called, self.fire_cell(direction, &free)));
             }
             if delivery.has_list(direction) {
-                self.lists[direction as usize].wake_all();
+                self.lists.wake_all(direction);
             }
         }
         called
@@ -126,7 +126,7 @@ impl Record {
     fn wait_beside(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
         // The waiter first, then the flag: an event between the two finds the flag missing but advances the
         // count, which `list` compares.
-        self.lists[direction as usize].add(waker);
+        self.lists.add(direction, waker);
         self.readiness.list(direction, until)
     }
 
@@ -146,8 +146,8 @@ impl Record {
             let waker = unsafe { self.wakers[direction as usize].with_mut(Option::take) };
             waking::discard(waker.map(|(waker, _)| waker));
             self.blind[direction as usize].store(0, Ordering::Relaxed);
-            self.lists[direction as usize].forget();
         }
+        self.lists.forget();
     }
 }
 
@@ -198,6 +198,13 @@ mod tests {
 
     fn fire(record: &Record, generation: u32) {
         record.deliver(record.readiness.event(generation, IN), || panic!("the source is there"));
+    }
+
+    /// There is one for each source of the peak, as long as the reactor lives.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn a_record_is_small() {
+        assert_eq!(size_of::<Record>(), 88);
     }
 
     #[test]

@@ -8,9 +8,11 @@ use super::record::Record;
 use super::{Direction, Key};
 use crate::sync::{self, AtomicUsize, Mutex, Ordering};
 
-/// Records in the first page; each further page has twice as many.
-const FIRST_PAGE: usize = 32;
-const PAGES: usize = 26;
+/// Records in each of the first pages. Every [`DOUBLING`]th time the pages are twice as large, so at most a
+/// quarter of all records is ahead of need.
+const FIRST_PAGE: usize = 8;
+const DOUBLING: usize = 4;
+const PAGES: usize = 26 * DOUBLING;
 
 /// All records of a reactor.
 #[derive(Debug)]
@@ -60,7 +62,8 @@ impl Records {
                 let index = free.fresh;
                 free.fresh += 1;
                 let (page, _) = Self::page_of(index);
-                self.pages[page].get_or_init(|| (0..FIRST_PAGE << page).map(|_| Record::new()).collect());
+                let records = || (0..FIRST_PAGE << (page / DOUBLING)).map(|_| Record::new()).collect();
+                self.pages[page].get_or_init(records);
                 index
             })
         };
@@ -102,9 +105,11 @@ impl Records {
     /// Returns the page of a record, and its place in the page.
     #[inline]
     fn page_of(index: u32) -> (usize, usize) {
-        let shifted = index as usize + FIRST_PAGE;
-        let page = (shifted.ilog2() - FIRST_PAGE.ilog2()) as usize;
-        (page, shifted - (FIRST_PAGE << page))
+        let shifted = index as usize + FIRST_PAGE * DOUBLING;
+        let doubled = shifted.ilog2() - (FIRST_PAGE * DOUBLING).ilog2();
+        // The size of the page as a power of two.
+        let bits = doubled + FIRST_PAGE.ilog2();
+        (doubled as usize * DOUBLING + (shifted >> bits) - DOUBLING, shifted & ((1 << bits) - 1))
     }
 }
 
@@ -114,11 +119,24 @@ mod tests {
 
     #[test]
     fn places_are_dense_and_never_shared() {
-        assert_eq!(Records::page_of(0), (0, 0));
-        assert_eq!(Records::page_of(31), (0, 31));
-        assert_eq!(Records::page_of(32), (1, 0));
-        assert_eq!(Records::page_of(95), (1, 63));
-        assert_eq!(Records::page_of(96), (2, 0));
+        assert_eq!([0, 7, 8].map(Records::page_of), [(0, 0), (0, 7), (1, 0)]);
+        assert_eq!([31, 32, 47, 48].map(Records::page_of), [(3, 7), (4, 0), (4, 15), (5, 0)]);
+        assert_eq!([95, 96, 223, 224].map(Records::page_of), [(7, 15), (8, 0), (11, 31), (12, 0)]);
+        assert_eq!(Records::page_of((1 << 31) - 33), (PAGES - 1, (1 << 28) - 1));
+    }
+
+    /// Fails if a page is as large as all pages before it.
+    #[test]
+    fn no_more_than_a_quarter_of_the_records_is_ahead_of_need() {
+        let (mut capacity, mut pages) = (0, 0);
+        for index in 0..1_000_000 {
+            let (page, _) = Records::page_of(index);
+            if page == pages {
+                capacity += FIRST_PAGE << (page / DOUBLING);
+                pages += 1;
+            }
+            assert!(capacity <= (index as usize + 1) * 5 / 4 + FIRST_PAGE, "{capacity} for {index}");
+        }
     }
 
     #[test]
@@ -141,7 +159,7 @@ mod tests {
         places.dedup();
         assert_eq!(places.len(), 200);
         let lengths = records.pages.iter().map_while(OnceLock::get).map(|page| page.len());
-        assert!(lengths.eq([32, 64, 128]));
+        assert!(lengths.eq([[8; 4], [16; 4], [32; 4]].concat()));
     }
 
     #[test]

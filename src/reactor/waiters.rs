@@ -14,12 +14,13 @@ use std::mem;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use super::Direction;
 use crate::sync::{self, Mutex};
 use crate::waking;
 
-/// The waiters of one direction of a source.
+/// The waiters of both directions of a source.
 #[derive(Debug, Default)]
-pub(super) struct Waiters(OnceLock<Box<Mutex<WaiterList>>>);
+pub(super) struct Waiters(OnceLock<Box<[Mutex<WaiterList>; 2]>>);
 
 #[derive(Debug, Default)]
 struct WaiterList {
@@ -50,8 +51,8 @@ impl WaiterList {
 
 impl Waiters {
     /// Adds a waiter, with a clone of `waker`, unless a waker is there that wakes the same task.
-    pub(super) fn add(&self, waker: &Waker) {
-        let list = self.0.get_or_init(Default::default);
+    pub(super) fn add(&self, direction: Direction, waker: &Waker) {
+        let list = &self.0.get_or_init(Default::default)[direction as usize];
         if let Some((_, called)) = sync::lock(list).waiting.iter_mut().find(|(it, _)| it.will_wake(waker)) {
             *called = false;
             return;
@@ -61,17 +62,18 @@ impl Waiters {
         woken.into_iter().for_each(wake);
     }
 
-    /// Empties the list for the next source, and drops the wakers of the waiters: their source is gone.
+    /// Empties the lists for the next source, and drops the wakers of the waiters: their source is gone.
     pub(super) fn forget(&self) {
-        let list = self.0.get().map(|list| mem::take(&mut *sync::lock(list)));
-        let waiting = list.into_iter().flat_map(|list| list.waiting);
+        let lists = self.0.get().into_iter().flat_map(|lists| &**lists);
+        let waiting = lists.flat_map(|list| mem::take(&mut *sync::lock(list)).waiting);
         waiting.for_each(|(waker, _)| waking::discard(Arc::into_inner(waker)));
     }
 
-    /// Removes the waiters from the list and wakes them.
+    /// Removes the waiters of a direction from its list and wakes them.
     #[cold]
-    pub(super) fn wake_all(&self) {
-        let waiting = self.0.get().map(|list| mem::take(&mut sync::lock(list).waiting));
+    pub(super) fn wake_all(&self, direction: Direction) {
+        let lists = self.0.get();
+        let waiting = lists.map(|lists| mem::take(&mut sync::lock(&lists[direction as usize]).waiting));
         waiting.into_iter().flatten().for_each(|(waker, _)| wake(waker));
     }
 }
@@ -87,6 +89,7 @@ mod tests {
 
     use super::*;
     use crate::waking::WakeCounter;
+    use Direction::Read;
 
     /// Fails if only a certain number of waiters can sleep: then the tasks wake each other for ever.
     #[test]
@@ -99,7 +102,7 @@ mod tests {
             for _ in 0..times {
                 for (polls, (counter, waker)) in polls.iter_mut().zip(&tasks) {
                     if *polls <= counter.times() {
-                        waiters.add(waker);
+                        waiters.add(Read, waker);
                         *polls = counter.times() + 1;
                     }
                 }
@@ -109,9 +112,9 @@ mod tests {
         let before: usize = tasks.iter().map(|(counter, _)| counter.times()).sum();
         assert!(before < 10 * tasks.len(), "{before} wakes until all sleep");
         come(10);
-        tasks.iter().for_each(|(_, waker)| waiters.add(waker));
+        tasks.iter().for_each(|(_, waker)| waiters.add(Read, waker));
         assert_eq!(tasks.iter().map(|(counter, _)| counter.times()).sum::<usize>(), before, "all sleep");
-        waiters.wake_all();
+        waiters.wake_all(Read);
         assert_eq!(tasks.iter().map(|(counter, _)| counter.times()).sum::<usize>(), before + tasks.len());
     }
 
@@ -123,17 +126,17 @@ mod tests {
         let (mut polls, mut gone) = (0, Vec::<Weak<WakeCounter>>::new());
         for _ in 0..10_000 {
             if polls <= stays.times() {
-                waiters.add(&waker);
+                waiters.add(Read, &waker);
                 polls = stays.times() + 1;
             }
             let (counter, waker) = WakeCounter::new();
-            waiters.add(&waker);
+            waiters.add(Read, &waker);
             gone.push(Arc::downgrade(&counter));
         }
         let kept = gone.iter().filter(|waker| waker.strong_count() > 0).count();
         assert!(kept < 2400, "{kept} of {} wakers are kept", gone.len());
         let before = stays.times();
-        waiters.wake_all();
+        waiters.wake_all(Read);
         assert!(stays.times() > before);
     }
 
@@ -145,16 +148,16 @@ mod tests {
         for _ in 0..10 {
             for (polls, (counter, waker)) in polls.iter_mut().zip(&tasks) {
                 if *polls <= counter.times() {
-                    waiters.add(waker);
+                    waiters.add(Read, waker);
                     *polls = counter.times() + 1;
                 }
             }
         }
         waiters.forget();
         let (first, waker) = WakeCounter::new();
-        waiters.add(&waker);
+        waiters.add(Read, &waker);
         for _ in 0..FEW {
-            waiters.add(&WakeCounter::new().1);
+            waiters.add(Read, &WakeCounter::new().1);
         }
         assert_eq!(first.times(), 1, "all are woken when the first few have come");
     }
