@@ -63,7 +63,8 @@ impl Row {
     fn ratios(&self, established: &[usize]) -> impl Iterator<Item = Option<Spread>> {
         let best = |round: usize| {
             let figures = established.iter().filter_map(|one| self.figures[*one].get(round).copied());
-            figures.min_by(f64::total_cmp)
+            // A ratio to nothing, such as bytes that are not kept, says nothing.
+            figures.min_by(f64::total_cmp).filter(|best| *best >= 1.0)
         };
         self.figures.iter().map(move |figures| {
             let ratios = figures.iter().enumerate().filter_map(|(round, figure)| Some(figure / best(round)?));
