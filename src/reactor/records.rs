@@ -50,7 +50,9 @@ impl Records {
     /// that thread frees it.
     pub(super) fn retire(&self, key: Key) {
         self.in_use.fetch_sub(1, Ordering::Relaxed);
-        self.get(key.index()).retire(|| self.free(key));
+        if self.get(key.index()).readiness.retire() {
+            self.free(key);
+        }
     }
 
     /// Opens a record for a new source, and counts the source. Takes the record that was freed last, else the

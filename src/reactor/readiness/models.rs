@@ -56,11 +56,10 @@ impl Source {
 
     /// Returns true if that freed the record.
     fn retire(&self) -> bool {
-        let mut freed = false;
-        self.record.retire(|| {
+        let freed = self.record.readiness.retire();
+        if freed {
             self.free();
-            freed = true;
-        });
+        }
         freed
     }
 
