@@ -194,25 +194,6 @@ fn it_leaps_to_no_timer_that_was_cancelled() {
     });
 }
 
-/// Timers of a paused clock are not gathered. (Fails if timers are gathered as before the pause.)
-#[test]
-fn timers_are_on_time_from_the_moment_when_it_stands() {
-    let tuning = Tuning::default().timer_slack(Duration::from_secs(1));
-    let runtime = Runtime::builder().current_thread().tuning(tuning).build().unwrap();
-    runtime.block_on(async {
-        Timer::after(Duration::from_millis(1)).await;
-        let timer = spawn(async {
-            Timer::after(Duration::from_millis(100)).await;
-            clock::now()
-        });
-        future::yield_now().await;
-        clock::pause();
-        let paused = clock::now();
-        let late = timer.await - paused;
-        assert!(late <= Duration::from_millis(100), "{late:?}");
-    });
-}
-
 /// A closure that ends between the thread's check of closures and its sleep interrupts no thread. (Hangs
 /// after some hundred rounds if the thread does not check again before it sleeps.)
 #[test]

@@ -18,7 +18,9 @@ use crate::sync::Instant;
 /// Fires at a point in time: once as a future, repeatedly as a stream.
 ///
 /// A timer never fires early. Creating, arming and cancelling a timer is cheap, so use them freely as
-/// timeouts.
+/// timeouts. If other timers fired within the last millisecond, a timer may wait for the end of that
+/// millisecond, so that they share a wake-up: by up to a sixteenth of its delay, or 50 microseconds. See
+/// [`Tuning::timer_slack`](crate::Tuning::timer_slack). Points of a stream do not shift by that.
 ///
 /// In tests, the feature `test-clock` lets timers fire without waiting: see `paceline::clock` and
 /// `#[paceline::test(start_paused)]`.
@@ -52,14 +54,14 @@ pub struct Timer {
 
 /// Arms an alarm in the reactor of the current runtime, or in that of the default instance if the runtime is
 /// gone. Panics if there is no reactor and none can be made.
-fn arm(when: Instant, waker: &Waker) -> Alarm {
+fn arm(when: Instant, delay: Duration, waker: &Waker) -> Alarm {
     let found = |reactor: io::Result<_>| {
         reactor.unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"))
     };
-    Alarm::arm(found(current::current_reactor()), when, waker).unwrap_or_else(|| {
+    Alarm::arm(found(current::current_reactor()), when, delay, waker).unwrap_or_else(|| {
         // `None`: the current runtime is gone, and this is a task that it could not stop.
         let default = found(current::default_reactor());
-        Alarm::arm(default, when, waker).expect("the default instance stays")
+        Alarm::arm(default, when, delay, waker).expect("the default instance stays")
     })
 }
 
@@ -226,9 +228,9 @@ impl Timer {
 
     /// Arms the timer to wake this task at the deadline: its own alarm, if that is not lost, else another
     /// one.
-    fn arm(&mut self, when: Instant, waker: &Waker) {
-        if !self.alarm.as_mut().is_some_and(|alarm| alarm.rearm(when, waker)) {
-            self.alarm = Some(arm(when, waker));
+    fn arm(&mut self, when: Instant, delay: Duration, waker: &Waker) {
+        if !self.alarm.as_mut().is_some_and(|alarm| alarm.rearm(when, delay, waker)) {
+            self.alarm = Some(arm(when, delay, waker));
         }
     }
 }
@@ -242,16 +244,17 @@ impl Future for Timer {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
         let this = self.get_mut();
         let Some(when) = this.when else { return Poll::Pending };
-        if pool::now() >= when {
+        let now = pool::now();
+        if now >= when {
             this.when = when.checked_add(this.period);
             match this.when {
-                Some(next) => this.arm(next, cx.waker()),
+                Some(next) => this.arm(next, this.period, cx.waker()),
                 None => this.alarm = None,
             }
             return Poll::Ready(when);
         }
         if !this.alarm.as_ref().is_some_and(|alarm| alarm.is_for(cx.waker())) {
-            this.arm(when, cx.waker());
+            this.arm(when, when - now, cx.waker());
         }
         Poll::Pending
     }

@@ -99,7 +99,7 @@ impl Default for Tuning {
             wake_order: WakeOrder::default(),
             spin: Duration::from_micros(50),
             max_blind: Duration::from_millis(1),
-            timer_slack: Duration::from_micros(50),
+            timer_slack: Duration::from_millis(1),
             way: WayChoice::Best,
         }
     }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::share::{Event, Own};
 use super::sys::{self, EventWait};
-use super::wheel::Due;
 use super::{Key, Reactor};
 use crate::flight;
 use crate::notice::or_abort;
@@ -32,8 +31,8 @@ pub(crate) struct Batch {
     events: sys::Events,
     /// The place in `events` of the next event to take.
     next: usize,
-    /// Timers that are due. The last one fires next.
-    due: Vec<Due<Waker>>,
+    /// The deadlines and wakers of timers that are due. The last one fires next.
+    due: Vec<(u64, Waker)>,
     /// How many more of them may fire before sources get their turn.
     in_a_row: usize,
     /// The deadline that was announced last, until the clock says that it has passed.
@@ -88,10 +87,10 @@ impl Batch {
     pub(crate) fn next(&mut self, reactor: &Reactor, share: &Own<'_>) -> Option<Event> {
         loop {
             if self.in_a_row > 0 {
-                if let Some(timer) = self.due.pop() {
+                if let Some((_, waker)) = self.due.pop() {
                     self.in_a_row -= 1;
                     reactor.timers.set_due(self.due.len());
-                    return Some(Event::Timer(timer.value));
+                    return Some(Event::Timer(waker));
                 }
             }
             let Some(&(key, happened)) = self.events.list.get(self.next) else {
@@ -285,7 +284,7 @@ impl Drop for Batch {
     /// Fires the due timers that the last leader left, because no other thread can. ([`Reactor::close`] fires
     /// the sources left in the batch, as it fires all sources.)
     fn drop(&mut self) {
-        self.due.drain(..).rev().for_each(|timer| waking::wake(timer.value));
+        self.due.drain(..).rev().for_each(|(_, waker)| waking::wake(waker));
     }
 }
 

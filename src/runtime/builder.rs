@@ -159,8 +159,8 @@ impl Builder {
     /// use paceline::{Runtime, Tuning};
     ///
     /// # fn main() -> std::io::Result<()> {
-    /// // For a process that runs beside more important ones: no spinning, and few wake-ups for timers.
-    /// let tuning = Tuning::default().spin(Duration::ZERO).timer_slack(Duration::from_millis(1));
+    /// // For a process that runs beside more important ones: no spinning.
+    /// let tuning = Tuning::default().spin(Duration::ZERO);
     /// let runtime = Runtime::builder().threads(1).tuning(tuning).build()?;
     /// # drop(runtime);
     /// # Ok(())

@@ -67,13 +67,13 @@ struct Scene {
 }
 
 /// Runs the test for each way to wait.
-fn for_each_way(slack: Duration, test: impl Fn(Scene)) {
+fn for_each_way(test: impl Fn(Scene)) {
     for way in [WayChoice::Best, WayChoice::Portable] {
         // Miri has no portable way.
         if matches!(way, WayChoice::Portable) && cfg!(miri) {
             continue;
         }
-        let (mut reactor, batch) = Reactor::new(way, Duration::ZERO, slack).unwrap();
+        let (mut reactor, batch) = Reactor::new(way, Duration::ZERO, Duration::ZERO).unwrap();
         let announced = Announced::default();
         reactor.way = Box::new(Watched(reactor.way, announced.clone()));
         test(Scene { reactor: Arc::new(reactor), batch, announced, started: Instant::now() });
@@ -87,7 +87,7 @@ impl Scene {
     }
 
     fn arm(&self, at: Instant) -> Alarm {
-        Alarm::arm(self.reactor.clone(), at, Waker::noop()).unwrap()
+        Alarm::arm(self.reactor.clone(), at, LONG, Waker::noop()).unwrap()
     }
 
     /// Returns the announcements since the last call.
@@ -111,21 +111,11 @@ impl Scene {
             }
         }
     }
-
-    /// Fires a timer, the first of a storm. Returns the times between which it fired.
-    fn begin_storm(&mut self) -> [Instant; 2] {
-        let at = Instant::now() + Duration::from_millis(1);
-        let _first = self.arm(at);
-        self.sleep_until_one_fires();
-        assert!(Instant::now() >= at, "early");
-        self.announced();
-        [at, Instant::now()]
-    }
 }
 
 #[test]
 fn a_lone_timer_is_announced_exactly_and_once() {
-    for_each_way(LONG, |mut scene| {
+    for_each_way(|mut scene| {
         for seconds in [3_000, 2_000, 1_000] {
             let at = Instant::now() + Duration::from_secs(seconds);
             let alarm = scene.arm(at);
@@ -143,110 +133,12 @@ fn a_lone_timer_is_announced_exactly_and_once() {
     });
 }
 
-/// Fails if `Timers::check_for` does not wait for the slack; if an arming before that look is told
-/// (`Timers::change`); and if timers wait that need not.
-#[test]
-fn timers_that_are_due_soon_after_others_are_gathered() {
-    for_each_way(LONG, |mut scene| {
-        let fired = scene.begin_storm();
-        let soon = fired[1] + Duration::from_secs(20);
-        let _others = [0, 7, 3].map(|number| scene.arm(soon + Duration::from_secs(number)));
-        assert_eq!(scene.fire_due(), 0);
-        let gathered = scene.announced();
-        let [gathered] = gathered[..] else { panic!("announced {gathered:?}") };
-        assert!((fired[0] + LONG..=fired[1] + LONG).contains(&gathered) && gathered <= soon + LONG);
-
-        // A timer that is due before all of them, and after the last look, changes nothing.
-        let (_earlier, _later) = (scene.arm(soon - Duration::from_secs(10)), scene.arm(gathered + LONG));
-        assert_eq!(scene.reactor.timers.earliest(), scene.reactor.timers.nanos(gathered));
-        // A timer that was due before the last look does not wait, and leaves the announcement alone.
-        let _past = scene.arm(fired[0]);
-        assert_eq!(scene.fire_due(), 1);
-        assert_eq!(scene.fire_due(), 0);
-        assert!(scene.announced().is_empty(), "announced already");
-        scene.reactor.close();
-    });
-}
-
-#[test]
-fn a_timer_after_the_slack_is_announced_exactly() {
-    for_each_way(LONG, |mut scene| {
-        let fired = scene.begin_storm();
-        let later = fired[1] + LONG + Duration::from_nanos(1);
-        let _later = scene.arm(later);
-        assert_eq!(scene.fire_due(), 0);
-        assert_eq!(scene.announced(), [later]);
-    });
-}
-
-#[test]
-fn without_slack_each_deadline_is_announced() {
-    for_each_way(Duration::ZERO, |mut scene| {
-        let fired = scene.begin_storm();
-        for seconds in [30, 20] {
-            let at = fired[1] + Duration::from_secs(seconds);
-            std::mem::forget(scene.arm(at));
-            assert_eq!(scene.fire_due(), 0);
-            assert_eq!(scene.announced(), [at]);
-        }
-        scene.reactor.close();
-    });
-}
-
-/// A storm of timers: none is early, none is announced for later than a slack after it was due, and there is
-/// about one announcement per slack.
-#[test]
-fn a_storm_is_late_by_no_more_than_the_slack() {
-    const TIMERS: u32 = 400;
-    const SLACK: Duration = Duration::from_millis(2);
-    for_each_way(SLACK, |mut scene| {
-        let start = Instant::now() + Duration::from_millis(2);
-        let at = |number: u32| start + Duration::from_micros(50) * (number * 171 % TIMERS);
-        let mut deadlines: Vec<_> = (0..TIMERS).map(at).collect();
-        let alarms: Vec<_> = deadlines.iter().map(|at| scene.arm(*at)).collect();
-        deadlines.sort();
-        let mut fired = deadlines.iter();
-        let mut announced = Vec::new();
-        while fired.len() > 0 {
-            scene.batch.sleep(&scene.reactor, || false);
-            announced.extend(scene.announced.lock().unwrap().drain(..).flatten());
-            while let Some(event) = scene.next() {
-                assert!(matches!(event, Event::Timer(_)));
-                let deadline = *fired.next().expect("each fires once");
-                assert!(Instant::now() >= deadline, "early");
-                let last = announced.last();
-                assert!(
-                    last.is_none_or(|last| *last <= deadline + SLACK),
-                    "announced {last:?} for {deadline:?}"
-                );
-            }
-        }
-        let slacks = start.elapsed().as_nanos() / SLACK.as_nanos();
-        // A few announcements are for looks that move entries of the wheel.
-        assert!(announced.len() as u128 <= slacks + 8, "{} announcements, {slacks} slacks", announced.len());
-        drop(alarms);
-    });
-}
-
-#[test]
-fn lf5_what_waits_for_the_end_of_the_slack_is_not_lost_when_the_reactor_is_closed() {
-    for_each_way(LONG, |mut scene| {
-        scene.begin_storm();
-        let woken = Arc::<WakeCounter>::default();
-        let soon = Instant::now() + Duration::from_millis(1);
-        let _alarm = Alarm::arm(scene.reactor.clone(), soon, &woken.clone().into()).unwrap();
-        assert_eq!(scene.fire_due(), 0);
-        scene.reactor.close();
-        assert_eq!(woken.times(), 1);
-    });
-}
-
 /// Fails without the drop of [`Batch`].
 #[test]
 fn lf5_due_timers_that_the_last_leader_leaves_are_not_lost() {
-    for_each_way(Duration::ZERO, |mut scene| {
+    for_each_way(|mut scene| {
         let woken = Arc::<WakeCounter>::default();
-        let arm = || Alarm::arm(scene.reactor.clone(), scene.started, &woken.clone().into()).unwrap();
+        let arm = || Alarm::arm(scene.reactor.clone(), scene.started, LONG, &woken.clone().into()).unwrap();
         let _alarms = [(); 3].map(|()| arm());
         scene.batch.ask_poller(&scene.reactor);
         assert!(matches!(scene.next(), Some(Event::Timer(_))));
@@ -258,7 +150,7 @@ fn lf5_due_timers_that_the_last_leader_leaves_are_not_lost() {
 /// Staying awake would be for the timers, whose time is known. Fails without `Moment::cancel`.
 #[test]
 fn a_leader_that_gathers_does_not_stay_awake() {
-    for_each_way(LONG, |mut scene| {
+    for_each_way(|mut scene| {
         if !scene.reactor.is_epoll {
             return;
         }
@@ -270,9 +162,7 @@ fn a_leader_that_gathers_does_not_stay_awake() {
             assert!(scene.next().is_none());
         }
         scene.batch.interrupted(&scene.reactor);
-        let fired = scene.begin_storm();
-        let _soon = scene.arm(fired[1] + Duration::from_secs(20));
-        assert_eq!(scene.fire_due(), 0);
+        scene.batch.gathers = true;
         assert!(!scene.batch.stays_awake());
         scene.batch.interrupted(&scene.reactor);
     });
@@ -283,7 +173,7 @@ fn a_leader_that_gathers_does_not_stay_awake() {
 /// notification that was swallowed in between hung other runtimes, which did not look at their queues again.)
 #[test]
 fn each_sleep_is_rung_for_and_once() {
-    for_each_way(Duration::ZERO, |mut scene| {
+    for_each_way(|mut scene| {
         let reactor = scene.reactor.clone();
         // Ends a sleep that is not interrupted although it should be.
         let _late = scene.arm(scene.started + LONG);
@@ -308,7 +198,7 @@ fn each_sleep_is_rung_for_and_once() {
 /// would wake a follower at each look.
 #[test]
 fn a_due_timer_is_a_fraction_of_an_event() {
-    for_each_way(Duration::ZERO, |mut scene| {
+    for_each_way(|mut scene| {
         let alarms: Vec<_> = (0..=2 * TIMERS_PER_EVENT).map(|_| scene.arm(scene.started)).collect();
         scene.batch.ask_poller(&scene.reactor);
         for weight in [2, 1] {
@@ -324,7 +214,7 @@ fn a_due_timer_is_a_fraction_of_an_event() {
 /// after the announcement. Fails if it does not.
 #[test]
 fn a_leader_that_finds_work_after_its_announcement_does_not_sleep() {
-    for_each_way(Duration::ZERO, |mut scene| {
+    for_each_way(|mut scene| {
         let reactor = scene.reactor.clone();
         let _late = scene.arm(scene.started + LONG);
         assert_eq!(scene.fire_due(), 0);
@@ -338,7 +228,7 @@ fn a_leader_that_finds_work_after_its_announcement_does_not_sleep() {
 /// Fails if the leader keeps the room for a storm of timers that is over.
 #[test]
 fn a_leader_that_sleeps_has_room_for_a_batch_and_no_more() {
-    for_each_way(Duration::ZERO, |mut scene| {
+    for_each_way(|mut scene| {
         let count = 2 * sys::BATCH + 1;
         let alarms: Vec<_> = (0..count).map(|_| scene.arm(scene.started)).collect();
         assert_eq!(scene.fire_due(), count);

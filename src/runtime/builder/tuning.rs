@@ -10,9 +10,6 @@ use crate::reactor::WayChoice;
 /// instant without overflow.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The largest timer slack. With more, a timer would seem not to fire.
-const MOST_SLACK: Duration = Duration::from_secs(1);
-
 impl Tuning {
     /// Sets when a leader that found an event wakes another thread to lead in its place. The default is
     /// [`Promotion::Adaptive`].
@@ -92,19 +89,20 @@ impl Tuning {
         self
     }
 
-    /// Sets how late a timer may fire if others fired shortly before. When timers are due in close
-    /// succession, all those within this time fire together at its end, and the operating system wakes a
-    /// thread once for all of them. The default is 50 microseconds. No timer fires early. The first timer
-    /// after a pause of that length is on time.
+    /// Sets how late a timer may fire if others fired shortly before: by a sixteenth of its delay, but at
+    /// least by 50 microseconds, and at most by this time, which is a millisecond by default. When timers are
+    /// due in close succession, those for which that is allowed fire together, and the operating system wakes
+    /// a thread once for all of them. No timer fires early. The first timer after a pause of this length is
+    /// on time.
     ///
-    /// With zero every timer is on time, at the cost of more wake-ups. The maximum is one second, also for
+    /// With zero every timer is on time, at the cost of more wake-ups. The maximum is a millisecond, also for
     /// [`Duration::MAX`].
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
     /// use std::time::Duration;
     /// use paceline::{Runtime, Timer, Tuning};
-    /// let tuning = Tuning::default().timer_slack(Duration::from_millis(1));
+    /// let tuning = Tuning::default().timer_slack(Duration::from_micros(100));
     /// let runtime = Runtime::builder().threads(1).tuning(tuning).build()?;
     /// let timers: Vec<_> = (0..100)
     ///     .map(|number| runtime.spawn(Timer::after(Duration::from_micros(10 * number))))
@@ -116,7 +114,7 @@ impl Tuning {
     /// # }
     /// ```
     pub fn timer_slack(mut self, slack: Duration) -> Self {
-        self.timer_slack = slack.min(MOST_SLACK);
+        self.timer_slack = slack.min(Duration::from_millis(1));
         self
     }
 
