@@ -72,10 +72,11 @@ const BUDGET_ALONE: u32 = 128;
 const BUDGET_BETWEEN_EVENTS: u32 = 8;
 
 /// The state of the calling thread. Each value belongs to the innermost `block_on` or visit.
+#[derive(Clone)]
 pub(crate) struct Host {
     /// The runner that is polled at the top of the stack, or null.
     running: Cell<*const Runner>,
-    /// The hosted runner that was polled last, or null.
+    /// The hosted runner that was polled or hosted last; null if there is none.
     last: Cell<*const Runner>,
     /// Whether a hosted runner was found to have left.
     stale: Cell<bool>,
@@ -230,17 +231,10 @@ impl Host {
         }
     }
 
-    fn swap(&self, other: &Self) {
-        self.running.swap(&other.running);
-        self.last.swap(&other.last);
-        self.stale.swap(&other.stale);
-        self.root.swap(&other.root);
-        self.woken.swap(&other.woken);
-        self.keeps_tasks.swap(&other.keeps_tasks);
-        self.watched.swap(&other.watched);
-        self.events_wait.swap(&other.events_wait);
-        self.depth.swap(&other.depth);
-        self.surroundings.swap(&other.surroundings);
+    #[inline]
+    fn set(&self, to: Self) {
+        // SAFETY: the whole value consists of cells without destructors, and no other thread has it.
+        unsafe { ptr::from_ref(self).cast_mut().write(to) };
     }
 
     /// Returns an address that identifies the thread while it exists.
@@ -262,8 +256,10 @@ impl Host {
         self.surroundings.get().map(|surroundings| unsafe { surroundings.as_ref() })
     }
 
+    /// Returns the runners that are hosted here; `None` if there are none, without a look at their lock.
+    #[inline]
     fn runners(&self) -> Option<&Runners> {
-        self.surroundings().map(|surroundings| surroundings.runners())
+        if self.last.get().is_null() { None } else { Some(self.surroundings()?.runners()) }
     }
 
     /// Returns an address that identifies the `block_on` while it exists; 0 for a visit, and outside.
@@ -357,22 +353,24 @@ impl Host {
         }
         runners.push(Hosted { state: state.clone(), runner: runner.clone() });
         drop(runners);
+        self.last.set(Arc::as_ptr(runner));
         surroundings.start_watch_as_host();
         true
     }
 
     /// Removes the matching runners, also from their executors. The tasks in them go to the injector, and
     /// other runners are woken for them.
+    #[cold]
     fn forget(&self, which: impl Fn(&Hosted) -> bool) {
-        let Some(surroundings) = self.surroundings() else { return };
-        loop {
-            let mut runners = surroundings.runners().lock();
+        while let Some(mut runners) = self.runners().map(Runners::lock) {
             let Some(at) = runners.iter().position(&which) else { break };
             let gone = runners.remove(at);
             let left = runners.first().map_or(ptr::null(), |first| Arc::as_ptr(&first.runner));
             self.last.set(left);
             drop(runners);
-            surroundings.end_hosting(&gone.runner, left.is_null());
+            if let Some(surroundings) = self.surroundings() {
+                surroundings.end_hosting(&gone.runner, left.is_null());
+            }
             gone.state.leave(&gone.runner);
         }
     }
@@ -425,18 +423,20 @@ impl Host {
     }
 }
 
-/// A `block_on` or visit as the executor sees it. Keeps the thread's state of the one below, and puts it back
-/// when it is dropped.
-pub(crate) struct HostGuard(Host);
+/// A `block_on` or visit as the executor sees it. Keeps the thread's state of the one below, if there is one,
+/// and puts it back when it is dropped.
+pub(crate) struct HostGuard(Option<Box<Host>>);
 
 impl HostGuard {
     /// Begins a `block_on`: see [`Host::new`]. The surroundings outlive the guard, and no poll is in progress
     /// in it yet.
+    #[inline]
     pub(crate) fn enter(root: *const (), surroundings: Option<&(dyn Surroundings + 'static)>) -> Self {
         here(|host| {
-            let guard = Self(Host::new(root, surroundings.map(NonNull::from), host.depth.get() + 1));
-            host.swap(&guard.0);
-            guard
+            let depth = host.depth.get();
+            let below = (depth > 0).then(|| Box::new(host.clone()));
+            host.set(Host::new(root, surroundings.map(NonNull::from), depth + 1));
+            Self(below)
         })
     }
 }
@@ -445,11 +445,17 @@ impl Drop for HostGuard {
     /// Makes this thread keep no tasks, because its `block_on` is left, and removes all runners. Most are
     /// gone with the `block_on`'s future; the `run` of one may have moved elsewhere, and its runner must not
     /// get tasks from here any more.
+    #[inline]
     fn drop(&mut self) {
         here(|host| {
             host.keeps_tasks.set(false);
-            host.forget(|_| true);
-            host.swap(&self.0);
+            if host.runners().is_some() {
+                host.forget(|_| true);
+            }
+            match self.0.take() {
+                None => host.set(Host::new(ptr::null(), None, 0)),
+                Some(below) => host.set(*below),
+            }
         });
     }
 }

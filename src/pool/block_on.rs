@@ -15,7 +15,8 @@ use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 
 use super::stay::Stay;
 use super::{Pool, Promotion, Station};
@@ -26,10 +27,10 @@ use crate::reactor::{self, Batch, Event, Own};
 use crate::simulated;
 
 /// How a `block_on` gets its pool.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum PoolSource<'a> {
+#[derive(Debug)]
+pub(crate) enum PoolSource {
     /// The pool is known.
-    Given(&'a Arc<Pool>),
+    Given(Arc<Pool>),
     /// The function returns the pool. `block_on` calls it when the future has to wait for the first time.
     Current(fn() -> io::Result<Arc<Pool>>),
 }
@@ -41,68 +42,88 @@ pub(super) type Root<'a> = Pin<&'a mut (dyn Future<Output = ()> + 'a)>;
 /// Drives `future` to its end, and returns its output. Returns `None` if the deputy wants the thread to
 /// leave, or if the thread was not needed for its whole linger time. Panics if the future has to wait and the
 /// default instance, which is needed then, cannot be had.
-pub(crate) fn drive<F: Future>(
-    source: PoolSource<'_>,
-    station: Arc<Station>,
-    future: F,
-) -> Option<F::Output> {
-    let stay = Stay::begin(&station);
-    let waker = Waker::from(station.clone());
+///
+/// The future is polled before the thread has a share or takes part in leadership, and, where the pool is not
+/// known, before it joins one: a future that is ready needs none of these. What wakes the future meanwhile
+/// sets a token of the station, which the loop finds before it waits.
+#[inline]
+pub(crate) fn drive<F: Future>(source: PoolSource, station: Arc<Station>, future: F) -> Option<F::Output> {
+    let stay = Stay::begin(station);
+    let (station, waker) = (stay.station(), stay.waker());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
-    // A future that does not have to wait needs no pool.
-    let pool = match source {
-        PoolSource::Given(pool) => pool.clone(),
-        PoolSource::Current(find) => {
-            station.take_woken();
-            if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
-                return Some(output);
-            }
-            find().unwrap_or_else(|error| panic!("the default instance cannot be started: {error}"))
-        }
+    let mut flight = Membership::new();
+    let join = |pool| {
+        let pool = stay.join(pool);
+        // If this thread is in a simulation, and the pool is not its own, waits need the system's clocks.
+        let clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
+        (pool, clocks)
     };
-    pool.reactor.assert_not_inherited();
-    // If this thread is in a simulation, and the pool is not its own, waits need the clocks of the system.
-    let _clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
-    stay.join(&pool);
-    let share = pool.reactor.shares.join();
-    station.share.set(share.number).expect("a station has one share");
-    let mut rider = Rider { pool: &pool, station: &station, flight: Membership::new(), share };
-    let mut follower = pool.leadership.join(station.seat.clone());
-    loop {
-        let mut polled = Poll::Pending;
-        if rider.take_woken() {
-            polled = future.as_mut().poll(&mut cx);
-        }
-        // The future may have forked, or code that an event has woken: a child does not get past this.
-        pool.reactor.assert_not_inherited();
-        if let Poll::Ready(output) = polled {
-            return Some(output);
-        }
-        // What it holds it fires first.
-        if station.goes.is_set() && rider.share.left() == 0 {
-            return None;
-        }
-        let event;
-        (event, follower) = rider.next_event(follower)?;
-        if let Some(event) = event {
-            station.stage.toggle_work();
-            reactor::keep_spare(pool.reactor.fire(event));
-            station.stage.toggle_work();
-        }
+    let joined = match source {
+        PoolSource::Given(pool) => Ok(join(pool)),
+        PoolSource::Current(find) => Err(find),
+    };
+    if let Ok((pool, _)) = &joined {
+        flight.refresh(&pool.recording);
     }
+    station.take_woken();
+    let polled = future.as_mut().poll(&mut cx);
+    if let Ok((pool, _)) = &joined {
+        // The future may have forked: a child does not get past this.
+        pool.reactor.assert_not_inherited();
+    }
+    if let Poll::Ready(output) = polled {
+        return Some(output);
+    }
+    let find_and_join = |find: fn() -> _| match find() {
+        Ok(pool) => join(pool),
+        Err(error) => panic!("the default instance cannot be started: {error}"),
+    };
+    let (pool, _clocks) = joined.unwrap_or_else(find_and_join);
+    Rider::new(&pool, &station, flight).wait_for(future, &mut cx)
 }
 
 /// A `block_on` in progress, as the steps of the loop see it.
 pub(super) struct Rider<'a> {
-    pub(super) pool: &'a Arc<Pool>,
+    pub(super) pool: &'a Pool,
     pub(super) station: &'a Station,
     /// The events that this thread holds.
     pub(super) share: Own<'a>,
     flight: Membership,
 }
 
-impl Rider<'_> {
+impl<'a> Rider<'a> {
+    fn new(pool: &'a Pool, station: &'a Station, flight: Membership) -> Self {
+        let share = pool.reactor.shares.join();
+        station.share.store(share.number, Ordering::Relaxed);
+        Self { pool, station, share, flight }
+    }
+
+    /// The loop. Returns as [`drive`] does.
+    fn wait_for<F: Future>(mut self, mut future: Pin<&mut F>, cx: &mut Context<'_>) -> Option<F::Output> {
+        let mut follower = self.pool.leadership.join(self.station.seat.clone());
+        loop {
+            // What it holds it fires first.
+            if self.station.goes.is_set() && self.share.left() == 0 {
+                return None;
+            }
+            let event;
+            (event, follower) = self.next_event(follower)?;
+            if let Some(event) = event {
+                self.station.stage.toggle_work();
+                reactor::keep_spare(self.pool.reactor.fire(event));
+                self.station.stage.toggle_work();
+            }
+            let is_woken = self.take_woken();
+            let polled = if is_woken { future.as_mut().poll(cx) } else { Poll::Pending };
+            // The future may have forked, or code that an event has woken: a child does not get past this.
+            self.pool.reactor.assert_not_inherited();
+            if let Poll::Ready(output) = polled {
+                return Some(output);
+            }
+        }
+    }
+
     /// Consumes all wake-ups of the root future, and returns whether there was one. Then looks for a flight
     /// recorder: its start wakes the thread.
     #[inline]

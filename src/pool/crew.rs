@@ -282,9 +282,8 @@ impl Crew {
             let linger = (self.live() > self.config.threads).then_some(LINGER);
             // A panic of the loop must not end the thread.
             let hooked = self.with_park_hooks(pool, run);
-            let worked = waking::catch(|| {
-                block_on::drive(PoolSource::Given(pool), Arc::new(Station::with(Rank::Guest, linger)), hooked)
-            });
+            let station = Arc::new(Station::with(Rank::Guest, linger));
+            let worked = waking::catch(|| block_on::drive(PoolSource::Given(pool.clone()), station, hooked));
             let unneeded = worked.is_some_and(|left| left.is_none());
             let is_stopped = self.parting.is_stopped();
             if is_stopped {

@@ -27,6 +27,7 @@ pub(crate) use crew::{Crew, CrewConfig, Staff};
 use deputy::Switch;
 pub(crate) use deputy::{Deputy, LentPool, Watch};
 pub(crate) use finding::{Finding, Spot};
+use station::Stations;
 pub(crate) use station::{Activity, Culprit, Station};
 pub use stay::EnterGuard;
 use stay::Stay;
@@ -43,7 +44,7 @@ use crate::leadership::{Leadership, WakeOrder};
 use crate::notice::ReportName;
 use crate::reactor::{Batch, ClockHeld, Reactor, WayChoice};
 use crate::simulated::Clock;
-use crate::sync::{self, AtomicUsize, Flag, Instant, Mutex};
+use crate::sync::{self, AtomicUsize, Flag, Instant};
 
 /// When a leader that found an event wakes a follower to lead in its place.
 ///
@@ -116,7 +117,8 @@ pub(crate) struct Pool {
     pub(crate) reactor: Arc<Reactor>,
     pub(crate) tuning: Tuning,
     pub(crate) deputy: Arc<Deputy>,
-    stations: Mutex<Vec<Arc<Station>>>,
+    /// The idle ones included.
+    stations: Arc<Stations>,
     /// Threads that are here only to lead.
     pub(crate) reliefs: AtomicUsize,
     /// The owner of the pool is gone.
@@ -146,7 +148,7 @@ impl Pool {
             leadership: Leadership::new(batch, tuning.wake_order, tuning.spin),
             reactor: Arc::new(reactor),
             deputy: Arc::new(Deputy::new(itself.clone(), switch, tuning.max_blind, watch)),
-            stations: Mutex::new(Vec::new()),
+            stations: Arc::default(),
             reliefs: AtomicUsize::new(0),
             ended: Flag::new(false),
             crew: OnceLock::new(),
@@ -184,8 +186,8 @@ impl Pool {
     }
 
     /// Adds a thread that begins a `block_on` in this pool, and notifies the deputy. Starts the deputy if
-    /// this is not the only thread, because one may wait for the other, or if it hosts a runner, for whose
-    /// tasks another thread may wait. If that fails, the next thread tries again.
+    /// another thread is or was in one, because one may wait for the other, or if this one hosts a runner,
+    /// for whose tasks another thread may wait. If that fails, the next thread tries again.
     fn add_station(&self, station: &Arc<Station>) {
         let count = {
             let mut stations = sync::lock(&self.stations);
@@ -194,12 +196,6 @@ impl Pool {
         };
         let has_company = count > 1 || !station.runners.lock().is_empty();
         if has_company { _ = self.deputy.call_or_start() } else { self.deputy.notify() }
-    }
-
-    /// Removes a thread that leaves its `block_on`, and notifies the deputy.
-    fn remove_station(&self, station: &Arc<Station>) {
-        sync::lock(&self.stations).retain(|other| !Arc::ptr_eq(other, station));
-        self.deputy.notify();
     }
 
     /// Returns whether the deputy has nothing to watch right now: all threads sleep, no task waits, and
@@ -215,7 +211,7 @@ impl Pool {
         let is_still = |station: &Arc<Station>| {
             is_still(station) && !station.runners.lock().iter().any(|hosted| hosted.state.is_open())
         };
-        sync::lock(&self.stations).iter().all(is_still)
+        sync::lock(&self.stations).iter().filter(|station| !station.idle.is_set()).all(is_still)
             && !(self.reactor.shares.is_any_left() && self.reactor.is_awaited())
             && !self.workforce().is_some_and(|crew| crew.state.has_injected())
     }
@@ -231,8 +227,9 @@ impl Pool {
         polls
     }
 
+    /// Returns the stations of all `block_on`s in progress.
     pub(crate) fn stations(&self) -> Vec<Arc<Station>> {
-        sync::lock(&self.stations).clone()
+        sync::lock(&self.stations).iter().filter(|station| !station.idle.is_set()).cloned().collect()
     }
 
     /// Runs user code that is not polled by a thread of the pool: whatever it spawns and registers belongs

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::block_on::{PoolSource, Root, drive};
-use super::{Pool, Station, stay};
+use super::{Pool, stay};
 use crate::ambient;
 use crate::executor::Run;
 use crate::observed::{SpawnMeta, TaskKind};
@@ -38,7 +38,7 @@ impl<F> Drop for InPlace<'_, F> {
 /// [`block_on`](crate::block_on()). Reports of a stall of the future name `caller`. In a runtime without
 /// workers that was not stopped, the thread polls the runtime's tasks as well.
 pub(crate) fn block_on_in<T, F: Future<Output = T>>(
-    source: PoolSource<'_>,
+    source: PoolSource,
     future: Pin<&mut Option<F>>,
     caller: &'static Location<'static>,
 ) -> T {
@@ -47,7 +47,7 @@ pub(crate) fn block_on_in<T, F: Future<Output = T>>(
     let unmanned = |pool: &Arc<Pool>| {
         pool.crew().filter(|crew| crew.is_unmanned() && !crew.parting.is_stopped()).map(|_| pool.clone())
     };
-    let pool = match source {
+    let pool = match &source {
         PoolSource::Given(pool) => unmanned(pool),
         PoolSource::Current(_) => stay::pool_of_block_on().as_ref().and_then(unmanned),
     };
@@ -76,7 +76,7 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
         });
         let either: Root<'_> = pin!(either);
         let run = crew.with_park_hooks(pool, Run::in_order(crew.state.clone(), either));
-        let serve = AssertUnwindSafe(|| block_on_at(PoolSource::Given(pool), run, caller));
+        let serve = AssertUnwindSafe(|| block_on_at(PoolSource::Given(pool.clone()), run, caller));
         stay::poll_deeper(pool, crew.stack_size(), || catch_unwind(serve))
     };
     // As a worker does after its last poll. This thread may have polled a task after all others have woken
@@ -86,17 +86,17 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
     }
     served.unwrap_or_else(|panic| resume_unwind(panic));
     if !is_done {
-        block_on_at(PoolSource::Given(pool), future, caller);
+        block_on_at(PoolSource::Given(pool.clone()), future, caller);
     }
 }
 
-/// Drives `future` on a new station, until it is done.
+/// Drives `future` on the thread's own station, until it is done.
 #[inline]
 fn block_on_at<T>(
-    source: PoolSource<'_>,
+    source: PoolSource,
     future: impl Future<Output = T>,
     caller: &'static Location<'static>,
 ) -> T {
-    ambient::beside(|| drive(source, Arc::new(Station::new(caller)), future))
+    ambient::beside(|| drive(source, stay::station_for(caller), future))
         .expect("only a thread with a linger limit is unneeded")
 }

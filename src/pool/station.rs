@@ -1,7 +1,13 @@
 //! [`Station`]: one `block_on` in progress, as its waker and the deputy see it.
+//!
+//! A thread keeps the station of the last `block_on` that its program called, for the next one, which then
+//! allocates nothing and takes no lock. Such a station is *idle*, and stays in the list of its pool. It is
+//! used again only if no copy of its waker is left, so no waker wakes a later `block_on`.
 
 use std::panic::Location;
-use std::sync::{Arc, OnceLock, Weak};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::Wake;
 use std::time::Duration;
 
@@ -19,16 +25,21 @@ use crate::sync::{self, Flag, Mutex, thread};
 #[derive(Debug)]
 pub(crate) struct Station {
     pub(crate) seat: sync::Arc<Seat>,
-    /// The pool that the `block_on` has joined. Weak, because the station is the waker of its root future,
-    /// and copies of that waker may be left anywhere: they keep no thread and no descriptor of a pool that
-    /// is gone. The reactor is a separate reference, so that a wake never drops a pool.
-    pub(super) pool: OnceLock<(Weak<Reactor>, Weak<Pool>)>,
-    /// The place of the thread's share in the list of the reactor.
-    pub(crate) share: OnceLock<usize>,
+    /// The pool in whose list the station is. Weak, because the station is the waker of its root future, and
+    /// copies of that waker may be left anywhere: they keep no thread and no descriptor of a pool that is
+    /// gone. The reactor is a separate reference, so that a wake never drops a pool.
+    pool: Mutex<Option<PoolParts>>,
+    /// The address of that pool, for the thread itself, or null. Std's atomics here and in the next two: one
+    /// thread writes, and only its reports are read elsewhere.
+    listed: AtomicPtr<Pool>,
+    /// The place of the thread's share in the list of the reactor; `usize::MAX` if it has none.
+    pub(crate) share: AtomicUsize,
     /// How far the thread has got.
     pub(crate) stage: StageCell,
-    /// Where the `block_on` was called, if it drives a future of the user's.
-    called_at: Option<&'static Location<'static>>,
+    /// Where the `block_on` was called; null if it drives no future of the user's.
+    pub(super) called_at: AtomicPtr<Location<'static>>,
+    /// No `block_on` is in progress: the thread keeps the station for its next one.
+    pub(super) idle: Flag,
     /// The rank of the seat while the thread hosts no runner.
     own_rank: Rank,
     /// How long the thread stays while it is not needed; `None` if it stays until its future is done.
@@ -42,6 +53,12 @@ pub(crate) struct Station {
     /// The last finding of the deputy about this thread, from a time when it made no progress.
     finding: Mutex<Option<Finding>>,
 }
+
+/// The list of a pool. A value of its own, so that a thread which leaves it never drops a pool.
+pub(super) type Stations = Mutex<Vec<Arc<Station>>>;
+
+/// A pool, and its parts that a wake or a list needs.
+type PoolParts = (Weak<Reactor>, Weak<Pool>, Weak<Stations>);
 
 /// The user code that a thread runs.
 #[derive(Clone, Copy, Debug)]
@@ -68,9 +85,43 @@ impl Activity {
 }
 
 impl Station {
-    /// Creates a station for a future of the user's.
-    pub(crate) fn new(called_at: &'static Location<'static>) -> Self {
-        Self { called_at: Some(called_at), ..Self::with(Rank::Guest, None) }
+    /// Returns whether no copy of the waker is left. The list of the pool has a reference. The deputy may
+    /// have one for a moment, which counts as a copy. If the pool is gone, one copy is overlooked: it may
+    /// wake the next future for nothing.
+    #[inline]
+    pub(super) fn is_unshared(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) <= 1 + usize::from(!self.listed.load(Ordering::Relaxed).is_null())
+    }
+
+    /// Joins the pool: adds the station to its list, unless the last `block_on` was there, and notifies the
+    /// deputy.
+    #[inline]
+    pub(super) fn join(self: &Arc<Self>, pool: &Arc<Pool>) {
+        self.share.store(usize::MAX, Ordering::Relaxed);
+        // To the deputy the last `block_on` is over.
+        self.stage.step();
+        self.idle.set(false);
+        if ptr::eq(self.listed.load(Ordering::Relaxed), Arc::as_ptr(pool)) {
+            pool.deputy.notify();
+        } else {
+            self.leave_list();
+            let (reactor, stations) = (Arc::downgrade(&pool.reactor), Arc::downgrade(&pool.stations));
+            *sync::lock(&self.pool) = Some((reactor, Arc::downgrade(pool), stations));
+            self.listed.store(Arc::as_ptr(pool).cast_mut(), Ordering::Relaxed);
+            pool.add_station(self);
+        }
+    }
+
+    /// Takes the station out of the list of its pool. In the child of a fork, another thread of the parent
+    /// may have held the lock of that list.
+    #[cold]
+    pub(super) fn leave_list(self: &Arc<Self>) {
+        let listed = sync::lock(&self.pool).take();
+        let Some((reactor, _, stations)) = listed else { return };
+        let is_inherited = reactor.upgrade().is_some_and(|reactor| reactor.is_inherited());
+        if let Some(stations) = stations.upgrade().filter(|_| !is_inherited) {
+            sync::lock(&stations).retain(|other| !Arc::ptr_eq(other, self));
+        }
     }
 
     /// Creates a station for the calling thread, in no pool yet and without a future of the user's. The
@@ -79,10 +130,12 @@ impl Station {
     pub(crate) fn with(own_rank: Rank, linger: Option<Duration>) -> Self {
         Self {
             seat: sync::Arc::new(Seat::new(own_rank)),
-            pool: OnceLock::new(),
-            share: OnceLock::new(),
+            pool: Mutex::new(None),
+            listed: AtomicPtr::default(),
+            share: AtomicUsize::new(usize::MAX),
             stage: StageCell::default(),
-            called_at: None,
+            called_at: AtomicPtr::default(),
+            idle: Flag::new(false),
             own_rank,
             linger,
             goes: Flag::new(false),
@@ -168,7 +221,9 @@ impl Station {
 
     /// Returns the future of the `block_on`, if that is the user's.
     pub(crate) fn root(&self) -> Option<Culprit> {
-        self.called_at.map(|place| Culprit { place: Some(place), is_root: true })
+        // SAFETY: the pointer is null, or was made of a `&'static Location`.
+        let place = unsafe { self.called_at.load(Ordering::Relaxed).as_ref() };
+        place.map(|place| Culprit { place: Some(place), is_root: true })
     }
 
     /// Returns how far the thread has got: with a runner that it hosts and that is at this stage, or
@@ -215,7 +270,7 @@ impl Station {
     }
 
     fn pool(&self) -> Option<Arc<Pool>> {
-        self.pool.get().and_then(|(_, pool)| pool.upgrade())
+        sync::lock(&self.pool).as_ref().and_then(|(_, pool, _)| pool.upgrade())
     }
 
     /// Returns whether nothing happens here that the deputy would have to watch: the thread sleeps, or is in
@@ -236,7 +291,8 @@ impl Wake for Station {
     fn wake_by_ref(self: &Arc<Self>) {
         // The waker points to this station, and `Stay::begin` has given the host the same address.
         if !executor::wake_root_on_top(Arc::as_ptr(self).cast()) && self.seat.wake_root() {
-            if let Some(reactor) = self.pool.get().and_then(|(reactor, _)| reactor.upgrade()) {
+            let reactor = sync::lock(&self.pool).as_ref().and_then(|(reactor, ..)| reactor.upgrade());
+            if let Some(reactor) = reactor {
                 reactor.interrupt();
             }
         }

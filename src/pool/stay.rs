@@ -13,12 +13,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::mem::{self, ManuallyDrop};
+use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
 
 use super::{Pool, Station};
 use crate::ambient::{self, Ambient};
 use crate::executor::{self, Host, HostGuard};
+use crate::leadership::Rank;
 use crate::reactor::HereGuard;
 use crate::sync::thread_local;
 
@@ -36,27 +40,82 @@ enum Level {
 
 thread_local! {
     /// The levels of the calling thread, the innermost last. Without a destructor, because a `block_on` may
-    /// be called in one: the list is freed when it becomes empty.
+    /// be called in one: an empty list is freed where `STATION` will not do so.
     static WITHIN: RefCell<ManuallyDrop<Vec<Level>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
     /// How many tasks wait on this thread for others on top of them, and the stack address at which the
     /// first of those others began.
     static DEPTH: Cell<(u32, usize)> = const { Cell::new((0, 0)) };
+    /// The station of the last `block_on` that the program called here.
+    static STATION: Kept = const { Kept(Cell::new(None)) };
+}
+
+struct Kept(Cell<Option<Arc<Station>>>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        clear_up(self.0.take());
+    }
+}
+
+/// Takes a station out of the list of its pool, and frees the list of levels if it is empty.
+#[cold]
+fn clear_up(station: Option<Arc<Station>>) {
+    if let Some(station) = station {
+        station.leave_list();
+    }
+    // Under shuttle the list may be gone already.
+    _ = WITHIN.try_with(|levels| {
+        let mut levels = levels.borrow_mut();
+        if levels.is_empty() {
+            drop(mem::take(&mut **levels));
+        }
+    });
+}
+
+/// Returns a station for a future of the user's that is awaited at `caller`: that which the thread keeps, or
+/// a new one.
+#[inline]
+pub(super) fn station_for(caller: &'static Location<'static>) -> Arc<Station> {
+    // In a destructor at the end of the thread none is kept.
+    let station = match STATION.try_with(|kept| kept.0.take()).ok().flatten() {
+        Some(station) if station.is_unshared() => station,
+        other => {
+            clear_up(other);
+            Arc::new(Station::with(Rank::Guest, None))
+        }
+    };
+    station.called_at.store(ptr::from_ref(caller).cast_mut(), Ordering::Relaxed);
+    station
+}
+
+/// Keeps the station of a `block_on` that has ended for the next one. Takes it out of the list of its pool if
+/// it is a worker's, or if the thread is at its end.
+#[inline]
+fn retire(station: Arc<Station>) {
+    station.idle.set(true);
+    let is_callers = station.root().is_some();
+    let mut left = Some(station);
+    if is_callers {
+        left = STATION.try_with(|kept| kept.0.replace(left.take())).unwrap_or(left);
+    }
+    if left.is_some() {
+        clear_up(left);
+    }
 }
 
 /// Calls `f` with the levels of this thread. `f` runs no user code.
+#[inline]
 fn levels<R>(f: impl FnOnce(&mut Vec<Level>) -> R) -> R {
     WITHIN.with(|levels| f(&mut levels.borrow_mut()))
 }
 
 /// Removes the innermost level that `is_wanted`. The caller drops it, perhaps with its pool, outside of
 /// [`levels`].
+#[inline]
 fn leave(is_wanted: impl Fn(&Level) -> bool) -> Option<Level> {
-    levels(|levels| {
-        let level = levels.remove(levels.iter().rposition(is_wanted)?);
-        if levels.is_empty() {
-            drop(mem::take(levels));
-        }
-        Some(level)
+    levels(|levels| match levels.iter().rposition(is_wanted)? {
+        at if at + 1 == levels.len() => levels.pop(),
+        at => Some(levels.remove(at)),
     })
 }
 
@@ -79,6 +138,7 @@ pub(crate) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R>
 /// Returns the pool in which a `block_on` here would be: the innermost one, if a `block_on` is in it or if it
 /// was entered by hand. Otherwise returns `None`: the pools of hooks and of closures that block do not count,
 /// because the pool calls these outside of its threads' `block_on`s.
+#[inline]
 pub(super) fn pool_of_block_on() -> Option<Arc<Pool>> {
     levels(|levels| {
         let level = levels.iter().rev().find(|level| level.pool().is_some())?;
@@ -87,7 +147,12 @@ pub(super) fn pool_of_block_on() -> Option<Arc<Pool>> {
 }
 
 /// Returns the innermost `block_on` of this thread, below visits and entries, with its pool.
+#[inline]
 fn innermost() -> Option<(Arc<Station>, Option<Arc<Pool>>)> {
+    // The thread is in neither a `block_on` nor a visit, as it mostly is when it begins one.
+    if executor::place().1 == 0 {
+        return None;
+    }
     levels(|levels| {
         levels.iter().rev().find_map(|level| match level {
             Level::BlockOn(station, pool) => Some((station.clone(), pool.clone())),
@@ -141,6 +206,8 @@ pub(super) fn poll_deeper<R>(pool: &Arc<Pool>, stack_size: usize, code: impl FnO
 /// A `block_on` or visit in progress. The drop leaves it in the order of the fields. Wakers may be called, so
 /// the thread must not lead; the future was dropped before.
 pub(crate) struct Stay {
+    /// The station of a `block_on`, which its level keeps; null for a visit.
+    station: *const Station,
     lead: HereGuard,
     _host: HostGuard,
     _level: LevelGuard,
@@ -156,10 +223,11 @@ struct LevelGuard {
 impl Stay {
     /// Begins a `block_on`, in no pool yet. If another one is below, this suspends it, and hands the tasks
     /// that wait there to other threads.
-    pub(crate) fn begin(station: &Arc<Station>) -> Self {
+    #[inline]
+    pub(crate) fn begin(station: Arc<Station>) -> Self {
         let resumes = innermost().is_some_and(|(below, pool)| below.suspend(pool.as_ref()));
-        let host = HostGuard::enter(Arc::as_ptr(station).cast(), Some(&**station));
-        Self::enter(Level::BlockOn(station.clone(), None), host, resumes)
+        let host = HostGuard::enter(Arc::as_ptr(&station).cast(), Some(&*station));
+        Self::enter(Level::BlockOn(station, None), host, resumes)
     }
 
     /// Begins a visit. Free functions act on that pool meanwhile.
@@ -167,37 +235,60 @@ impl Stay {
         Self::enter(Level::Visit(pool.clone()), HostGuard::enter(ptr::null(), None), false)
     }
 
+    #[inline]
     fn enter(level: Level, _host: HostGuard, resumes: bool) -> Self {
+        let station =
+            if let Level::BlockOn(station, _) = &level { Arc::as_ptr(station) } else { ptr::null() };
         levels(|levels| levels.push(level));
         let _ambient = ambient::enter();
-        Self { lead: HereGuard::enter(), _host, _level: LevelGuard { resumes }, _ambient }
+        Self { station, lead: HereGuard::enter(), _host, _level: LevelGuard { resumes }, _ambient }
+    }
+
+    /// Returns the station of the `block_on`, to be used while this value exists.
+    #[inline]
+    pub(crate) fn station(&self) -> ManuallyDrop<Arc<Station>> {
+        assert!(!self.station.is_null(), "a visit has no station");
+        // SAFETY: the level has a reference, and is left when this value is dropped. The result is not
+        // dropped, so it does not return a reference that it did not take.
+        ManuallyDrop::new(unsafe { Arc::from_raw(self.station) })
+    }
+
+    /// Returns the waker of the `block_on`'s future, to be used while this value exists.
+    #[inline]
+    pub(crate) fn waker(&self) -> ManuallyDrop<Waker> {
+        ManuallyDrop::new(Waker::from(ManuallyDrop::into_inner(self.station())))
     }
 
     /// Joins the pool: from now on its deputy notices if this thread is stuck, and tasks may be left in its
-    /// runner. Called once, and not for a visit: panics otherwise.
-    pub(crate) fn join(&self, pool: &Arc<Pool>) {
-        let station = levels(|levels| match levels.last_mut() {
-            Some(Level::BlockOn(station, of @ None)) => {
-                *of = Some(pool.clone());
-                station.clone()
-            }
-            _ => panic!("a `block_on` joins one pool, and a visit none"),
+    /// runner. Returns the pool, to be used while this value exists. Called once, and not for a visit: panics
+    /// otherwise. Aborts the child of a fork.
+    #[inline]
+    pub(crate) fn join(&self, pool: Arc<Pool>) -> ManuallyDrop<Arc<Pool>> {
+        pool.reactor.assert_not_inherited();
+        let joined = levels(|levels| {
+            let level = levels.iter_mut().rfind(|level| !matches!(level, Level::Entered(_)));
+            let Some(Level::BlockOn(_, of @ None)) = level else {
+                panic!("a `block_on` joins one pool, and a visit none")
+            };
+            // SAFETY: as in `station`.
+            ManuallyDrop::new(unsafe { Arc::from_raw(Arc::as_ptr(of.insert(pool))) })
         });
-        let address = (Arc::downgrade(&pool.reactor), Arc::downgrade(pool));
-        station.pool.set(address).expect("a station belongs to one pool");
-        self.lead.set_leads(ptr::from_ref(&*pool.reactor).cast());
-        pool.add_station(&station);
+        self.lead.set_leads(Arc::as_ptr(&joined.reactor).cast());
+        self.station().join(&joined);
         executor::here(Host::set_watched);
+        joined
     }
 }
 
 impl Drop for LevelGuard {
     /// Leaves the pool, and resumes the `block_on` below.
+    #[inline]
     fn drop(&mut self) {
         let level = leave(|level| !matches!(level, Level::Entered(..)));
-        let Some(Level::BlockOn(station, pool)) = level else { return };
+        let Some(Level::BlockOn(station, pool)) = level else { return clear_up(None) };
+        retire(station);
         if let Some(pool) = pool {
-            pool.remove_station(&station);
+            pool.deputy.notify();
         }
         if let Some((below, pool)) = innermost() {
             below.resume(pool.as_ref().filter(|_| self.resumes));
@@ -239,5 +330,6 @@ impl Drop for EnterGuard {
     /// Leaves the pool. May drop the last reference to it.
     fn drop(&mut self) {
         drop(leave(|level| matches!(level, Level::Entered(pool) if Arc::as_ptr(pool) == self.0)));
+        clear_up(None);
     }
 }

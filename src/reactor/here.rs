@@ -109,11 +109,13 @@ pub(crate) struct HereGuard {
 
 impl HereGuard {
     /// Begins a `block_on` or a visit: the thread leads no reactor yet, and has no spare waker.
+    #[inline]
     pub(crate) fn enter() -> Self {
         here(|here| Self { leads: here.leads.replace(ptr::null()), spare: here.replace_spare(None) })
     }
 
     /// Sets which reactor this thread leads when it has nothing else to do.
+    #[inline]
     pub(crate) fn set_leads(&self, reactor: *const ()) {
         here(|here| here.leads.set(reactor));
     }
@@ -121,6 +123,7 @@ impl HereGuard {
 
 impl Drop for HereGuard {
     /// Puts the state back, then drops the spare waker, whose destructor may be foreign code.
+    #[inline]
     fn drop(&mut self) {
         here(|here| here.leads.set(self.leads));
         keep_spare(self.spare.take());

@@ -212,7 +212,7 @@ impl Handle {
     #[track_caller]
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let pool = self.expect_pool("block_on");
-        block_on_in(PoolSource::Given(&pool), pin!(Some(future)), Location::caller())
+        block_on_in(PoolSource::Given(pool), pin!(Some(future)), Location::caller())
     }
 
     /// Like [`Handle::block_on`], or like [`block_on`](crate::block_on()) without a handle, for a call at
@@ -227,7 +227,7 @@ impl Handle {
     ) -> T {
         let pool = handle.map(|handle| handle.expect_pool("block_on"));
         block_on_in(
-            pool.as_ref().map_or(PoolSource::Current(current_pool), PoolSource::Given),
+            pool.map_or(PoolSource::Current(current_pool), PoolSource::Given),
             pin!(Some(future)),
             caller,
         )

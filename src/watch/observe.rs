@@ -334,7 +334,7 @@ impl Observer {
         let is_vacant = pool.leadership.is_vacant();
         let before = before.iter().flat_map(|(_, words)| words);
         let is_stuck = before.zip(&now.1).enumerate().any(|(share, (before, now))| {
-            let has_share = |(_, place): &(_, &Place)| place.station.share.get() == Some(&share);
+            let has_share = |(_, place): &(_, &Place)| place.station.share.load(Ordering::Relaxed) == share;
             let mut owners = seen.members.iter().zip(&scene.members).filter(has_share);
             before == now && left_in(*now) > 0 && !(is_vacant && owners.any(|(owner, _)| owner.goes_on()))
         });

@@ -45,5 +45,5 @@ fn lead(counted: &Counted) {
     let station = Arc::new(Station::with(Rank::Relief, Some(LINGER)));
     // A panic here is a defect of ours, because a waker's panic ends at the call of the waker. The deputy
     // notices that leadership is vacant, and starts the next relief.
-    waking::catch(|| drive(PoolSource::Given(pool), station, needed));
+    waking::catch(|| drive(PoolSource::Given(pool.clone()), station, needed));
 }

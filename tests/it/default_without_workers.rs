@@ -55,7 +55,7 @@ fn foreign_round(block_on: fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
 }
 
 /// A thread waits under another library's `block_on`, and the only thread in paceline's `block_on` leaves.
-/// Either of `Reactor::start_leader_for_wait` and `Pool::remove_station` keeps the wait from being lost.
+/// Either of `Reactor::start_leader_for_wait` and the drop of `LevelGuard` keeps the wait from being lost.
 #[test]
 fn lf5_the_last_thread_leaves_another_one_that_waits() {
     if !is_child("default_without_workers::lf5_the_last_thread_leaves_another_one_that_waits", ":") {
@@ -84,7 +84,7 @@ fn lf5_the_last_thread_leaves_another_one_that_waits() {
 
 /// A task was polled, and waits, on the only thread that is in `block_on`. That thread leaves, after a wait
 /// of its own or without one, and the task's executor goes on under another library's `block_on`. Fails if
-/// the leaving thread does not look whether events are waited for: `Pool::remove_station`.
+/// the leaving thread does not look whether events are waited for: the drop of `LevelGuard`.
 fn left_alone(has_waited: bool, wait: impl Future<Output = ()> + Send + 'static, then: impl FnOnce()) {
     static EXECUTOR: Executor<'static> = Executor::new();
     let (tell, told) = mpsc::channel();

@@ -1,13 +1,15 @@
 //! A runtime used from other threads: through its handle, and by free functions.
 
-use std::future::pending;
+use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::blocking::Job;
-use paceline::{Async, Executor, Handle, Runtime, Task, Timer, block_on, spawn, unblock};
+use paceline::{Async, Executor, Handle, Runtime, Task, ThreadKind, Timer, block_on, spawn, unblock};
 
 use crate::given_time::RecvSoon;
 use crate::setups::{SOON, Setup, eventually, for_each_builder, for_each_setup, pair, sockets, text_of};
@@ -267,5 +269,58 @@ fn a_handle_after_shutdown() {
         let task: Task<()> = spawn(async {});
         assert_eq!(future::block_on(task.fallible()), None);
         drop(entered);
+    });
+}
+
+fn mine() -> Runtime {
+    Runtime::builder().threads(1).thread_name("mine").build().unwrap()
+}
+
+/// Fails if a thread's next `block_on` has the waker of the last one while a copy of that is left.
+#[test]
+fn a_waker_that_is_left_over_wakes_no_later_block_on() {
+    for runtime in [None, Some(mine())] {
+        let wait = |future: &mut dyn FnMut(&mut Context<'_>) -> Poll<Option<Waker>>| match &runtime {
+            Some(runtime) => runtime.block_on(poll_fn(future)),
+            None => block_on(poll_fn(future)),
+        };
+        let left_over = wait(&mut |cx| Poll::Ready(Some(cx.waker().clone()))).unwrap();
+        let (mut timer, mut polls) = (None, 0);
+        wait(&mut |cx| {
+            polls += 1;
+            left_over.wake_by_ref();
+            let timer = timer.get_or_insert_with(|| Timer::after(Duration::from_millis(5)));
+            Pin::new(timer).poll(cx).map(|_| None)
+        });
+        assert_eq!(polls, 2);
+    }
+}
+
+/// Fails if a thread that keeps what it needs for its next `block_on` counts as one that is in a `block_on`.
+#[test]
+fn a_thread_between_two_block_ons_is_in_none() {
+    let runtimes = [(); 2].map(|()| mine());
+    let callers = |runtime: &Runtime| {
+        runtime.threads().iter().filter(|thread| thread.kind == ThreadKind::Caller).count()
+    };
+    for runtime in [0, 0, 1, 0].map(|at| &runtimes[at]) {
+        assert_eq!(runtime.block_on(async { callers(runtime) }), 1);
+        assert_eq!(runtimes.each_ref().map(callers), [0, 0]);
+        runtime.block_on(async {
+            Timer::after(Duration::from_millis(1)).await;
+            assert_eq!(callers(runtime), 1);
+        });
+        assert_eq!(runtimes.each_ref().map(callers), [0, 0]);
+    }
+}
+
+/// Fails if a `block_on` finds the entry instead of its own level when it joins a runtime.
+#[test]
+fn a_runtime_may_be_entered_before_a_block_on_waits_first() {
+    let runtime = mine();
+    block_on(async {
+        let _entered = runtime.enter();
+        Timer::after(Duration::from_millis(1)).await;
+        assert_eq!(whose(), "mine");
     });
 }

@@ -15,6 +15,7 @@
 //!   sleeps, and then waking it costs other instructions. Their counts differ by 3 % and 25 %, so these cases
 //!   are only timed.
 
+mod calls;
 mod events;
 mod tasks;
 mod threads;
@@ -59,6 +60,9 @@ pub(crate) const ALL: &[Case] = &[
     counted("timer-cancel", "arm a timer, poll it once, drop it", timers::cancel),
     counted("timer-rearm", "set an armed timer anew and poll it", timers::rearm),
     counted("timer-fire", "an interval fires at the next look and is set anew", timers::fire),
+    counted("call-ready", "block_on of a future that is ready", calls::ready_here),
+    counted("call-handle", "the same by Handle::block_on", calls::ready_by_handle),
+    counted("call-yield", "block_on of a future that yields once", calls::yields_once),
     counted("lead", "an event for block_on's own future: lead, look, vacate, fire", events::lead),
     counted("event", "a byte there and back between two tasks: two events", events::exchange),
     counted("event-batch", "one of 16 events at once, for 16 tasks: a byte is read", events::batch),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::rivals::Rival;
-use super::{accuracy, blocking, channels, spawns, timers, wakes, yields};
+use super::{accuracy, blocking, calls, channels, spawns, timers, wakes, yields};
 
 /// A measured run: a duration for a number of operations.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +55,8 @@ pub(super) fn cases<R: Rival>() -> Vec<Case> {
         case("ping-pong-main", "the same from main's block_on", channels::one_in_main::<R>),
         case("ping-pong-32", "round trip, 32 pairs at once", channels::thirty_two::<R>),
         case("ping-pong-two", "round trip between two runtimes of a process", channels::across::<R>),
+        case("block-on", "block_on of a future that is ready, by a plain thread", calls::from_one::<R>),
+        case("block-on-8", "the same by eight threads at once, per call", calls::from_eight::<R>),
         case("unblock", "an empty closure on a thread that may block", blocking::one_by_one_in_task::<R>),
         case("unblock-main", "the same from main's block_on", blocking::one_by_one_in_main::<R>),
         case("unblock-heap", "10 000 of them at once, then await all", blocking::heaps_in_task::<R>),

@@ -5,6 +5,7 @@
 
 mod accuracy;
 mod blocking;
+mod calls;
 mod cases;
 mod channels;
 mod memory;
