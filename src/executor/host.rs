@@ -232,9 +232,17 @@ impl Host {
     }
 
     #[inline]
-    fn set(&self, to: Self) {
-        // SAFETY: the whole value consists of cells without destructors, and no other thread has it.
-        unsafe { ptr::from_ref(self).cast_mut().write(to) };
+    fn set(&self, to: &Self) {
+        self.running.set(to.running.get());
+        self.last.set(to.last.get());
+        self.stale.set(to.stale.get());
+        self.root.set(to.root.get());
+        self.woken.set(to.woken.get());
+        self.keeps_tasks.set(to.keeps_tasks.get());
+        self.watched.set(to.watched.get());
+        self.events_wait.set(to.events_wait.get());
+        self.depth.set(to.depth.get());
+        self.surroundings.set(to.surroundings.get());
     }
 
     /// Returns an address that identifies the thread while it exists.
@@ -272,6 +280,11 @@ impl Host {
     fn find(&self, is_wanted: impl Fn(&Runner) -> bool) -> Option<Arc<Runner>> {
         let hosted = self.runners()?.lock();
         hosted.iter().map(|hosted| &hosted.runner).find(|runner| is_wanted(runner)).cloned()
+    }
+
+    /// Returns whether a runner is hosted here.
+    pub(crate) fn is_host(&self) -> bool {
+        self.runners().is_some()
     }
 
     /// Allows tasks to be left here, because from now on a deputy notices when this thread is stuck.
@@ -423,9 +436,9 @@ impl Host {
     }
 }
 
-/// A `block_on` or visit as the executor sees it. Keeps the thread's state of the one below, if there is one,
-/// and puts it back when it is dropped.
-pub(crate) struct HostGuard(Option<Box<Host>>);
+/// A `block_on` or visit as the executor sees it. Keeps the thread's state of what is below, a `block_on`, a
+/// visit or the poll of a runner, and puts it back when it is dropped.
+pub(crate) struct HostGuard(Option<Host>);
 
 impl HostGuard {
     /// Begins a `block_on`: see [`Host::new`]. The surroundings outlive the guard, and no poll is in progress
@@ -434,8 +447,9 @@ impl HostGuard {
     pub(crate) fn enter(root: *const (), surroundings: Option<&(dyn Surroundings + 'static)>) -> Self {
         here(|host| {
             let depth = host.depth.get();
-            let below = (depth > 0).then(|| Box::new(host.clone()));
-            host.set(Host::new(root, surroundings.map(NonNull::from), depth + 1));
+            let is_below = depth > 0 || host.running().is_some();
+            let below = is_below.then(|| host.clone());
+            host.set(&Host::new(root, surroundings.map(NonNull::from), depth + 1));
             Self(below)
         })
     }
@@ -449,13 +463,10 @@ impl Drop for HostGuard {
     fn drop(&mut self) {
         here(|host| {
             host.keeps_tasks.set(false);
-            if host.runners().is_some() {
+            if host.is_host() {
                 host.forget(|_| true);
             }
-            match self.0.take() {
-                None => host.set(Host::new(ptr::null(), None, 0)),
-                Some(below) => host.set(*below),
-            }
+            host.set(self.0.as_ref().unwrap_or(&Host::new(ptr::null(), None, 0)));
         });
     }
 }

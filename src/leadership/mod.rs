@@ -99,7 +99,10 @@ impl<T> Leadership<T> {
     pub(crate) fn join(&self, seat: Arc<Seat>) -> Follower<'_, T> {
         seat.is_member.set(true);
         self.add_member(seat.rank());
-        Follower { leadership: self, seat }
+        let follower = Follower { leadership: self, seat };
+        // The seat may have been in another set before.
+        follower.set_claims(false, false);
+        follower
     }
 
     /// Changes the rank of the current thread, whose seat this is; also in the counts of members, if it is

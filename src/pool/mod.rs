@@ -185,17 +185,21 @@ impl Pool {
         })
     }
 
-    /// Adds a thread that begins a `block_on` in this pool, and notifies the deputy. Starts the deputy if
-    /// another thread is or was in one, because one may wait for the other, or if this one hosts a runner,
-    /// for whose tasks another thread may wait. If that fails, the next thread tries again.
+    /// Adds a thread that begins a `block_on` in this pool, and has it watched: the deputy is needed if another
+    /// thread is or was in one, because one may wait for the other, or if this one hosts a runner, for whose
+    /// tasks another thread may wait.
     fn add_station(&self, station: &Arc<Station>) {
         let count = {
             let mut stations = sync::lock(&self.stations);
             stations.push(station.clone());
             stations.len()
         };
-        let has_company = count > 1 || !station.runners.lock().is_empty();
-        if has_company { _ = self.deputy.call_or_start() } else { self.deputy.notify() }
+        self.watch(count > 1 || !station.runners.lock().is_empty());
+    }
+
+    /// Notifies the deputy, and starts it if it is needed. If that fails, the next thread tries again.
+    fn watch(&self, is_needed: bool) {
+        if is_needed { _ = self.deputy.call_or_start() } else { self.deputy.notify() }
     }
 
     /// Returns whether the deputy has nothing to watch right now: all threads sleep, no task waits, and

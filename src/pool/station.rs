@@ -1,20 +1,22 @@
 //! [`Station`]: one `block_on` in progress, as its waker and the deputy see it.
 //!
-//! A thread keeps the station of the last `block_on` that its program called, for the next one, which then
-//! allocates nothing and takes no lock. Such a station is *idle*, and stays in the list of its pool. It is
-//! used again only if no copy of its waker is left, so no waker wakes a later `block_on`.
+//! A thread keeps the station of the last outermost `block_on` that its program called, for the next one. If
+//! that is in the same pool, or needs none, it allocates nothing and takes no lock. A station that is kept is
+//! *idle*, and stays in the list of its pool. It is used again only if [no copy](Station::is_unshared) of its
+//! waker is left.
 
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Weak};
 use std::task::Wake;
 use std::time::Duration;
 
 use super::Pool;
 use super::finding::{Finding, Spot};
-use crate::executor::{self, Caught, Hosted, Runner, Runners, Surroundings};
+use crate::executor::{self, Caught, Host, Hosted, Runner, Runners, Surroundings};
 use crate::flight::Reason;
+use crate::fork::Origin;
 use crate::leadership::{Rank, Seat};
 use crate::probe::ThreadState;
 use crate::reactor::Reactor;
@@ -40,6 +42,7 @@ pub(crate) struct Station {
     pub(super) called_at: AtomicPtr<Location<'static>>,
     /// No `block_on` is in progress: the thread keeps the station for its next one.
     pub(super) idle: Flag,
+    pub(super) origin: Origin,
     /// The rank of the seat while the thread hosts no runner.
     own_rank: Rank,
     /// How long the thread stays while it is not needed; `None` if it stays until its future is done.
@@ -90,7 +93,12 @@ impl Station {
     /// wake the next future for nothing.
     #[inline]
     pub(super) fn is_unshared(self: &Arc<Self>) -> bool {
-        Arc::strong_count(self) <= 1 + usize::from(!self.listed.load(Ordering::Relaxed).is_null())
+        if Arc::strong_count(self) > 1 + usize::from(!self.listed.load(Ordering::Relaxed).is_null()) {
+            return false;
+        }
+        // ORDER: pairs with the Release by which the last copy was dropped: what that has woken is visible.
+        fence(Ordering::Acquire);
+        true
     }
 
     /// Joins the pool: adds the station to its list, unless the last `block_on` was there, and notifies the
@@ -102,7 +110,7 @@ impl Station {
         self.stage.step();
         self.idle.set(false);
         if ptr::eq(self.listed.load(Ordering::Relaxed), Arc::as_ptr(pool)) {
-            pool.deputy.notify();
+            pool.watch(executor::here(Host::is_host));
         } else {
             self.leave_list();
             let (reactor, stations) = (Arc::downgrade(&pool.reactor), Arc::downgrade(&pool.stations));
@@ -112,14 +120,15 @@ impl Station {
         }
     }
 
-    /// Takes the station out of the list of its pool. In the child of a fork, another thread of the parent
-    /// may have held the lock of that list.
+    /// Takes the station out of the list of its pool. Not in the child of a fork: another thread of the parent
+    /// may have held the locks.
     #[cold]
     pub(super) fn leave_list(self: &Arc<Self>) {
+        if !self.origin.is_here() {
+            return;
+        }
         let listed = sync::lock(&self.pool).take();
-        let Some((reactor, _, stations)) = listed else { return };
-        let is_inherited = reactor.upgrade().is_some_and(|reactor| reactor.is_inherited());
-        if let Some(stations) = stations.upgrade().filter(|_| !is_inherited) {
+        if let Some(stations) = listed.and_then(|(.., stations)| stations.upgrade()) {
             sync::lock(&stations).retain(|other| !Arc::ptr_eq(other, self));
         }
     }
@@ -136,6 +145,7 @@ impl Station {
             stage: StageCell::default(),
             called_at: AtomicPtr::default(),
             idle: Flag::new(false),
+            origin: Origin::unwatched(),
             own_rank,
             linger,
             goes: Flag::new(false),
@@ -269,7 +279,11 @@ impl Station {
         })
     }
 
+    /// Returns the pool that the `block_on` has joined.
     fn pool(&self) -> Option<Arc<Pool>> {
+        if self.idle.is_set() {
+            return None;
+        }
         sync::lock(&self.pool).as_ref().and_then(|(_, pool, _)| pool.upgrade())
     }
 

@@ -78,7 +78,7 @@ fn clear_up(station: Option<Arc<Station>>) {
 pub(super) fn station_for(caller: &'static Location<'static>) -> Arc<Station> {
     // In a destructor at the end of the thread none is kept.
     let station = match STATION.try_with(|kept| kept.0.take()).ok().flatten() {
-        Some(station) if station.is_unshared() => station,
+        Some(station) if station.origin.is_here() && station.is_unshared() => station,
         other => {
             clear_up(other);
             Arc::new(Station::with(Rank::Guest, None))
@@ -89,13 +89,13 @@ pub(super) fn station_for(caller: &'static Location<'static>) -> Arc<Station> {
 }
 
 /// Keeps the station of a `block_on` that has ended for the next one. Takes it out of the list of its pool if
-/// it is a worker's, or if the thread is at its end.
+/// it is a worker's or that of a nested call, or if the thread is at its end.
 #[inline]
 fn retire(station: Arc<Station>) {
     station.idle.set(true);
-    let is_callers = station.root().is_some();
+    let is_kept = station.root().is_some() && executor::place().1 == 0;
     let mut left = Some(station);
-    if is_callers {
+    if is_kept {
         left = STATION.try_with(|kept| kept.0.replace(left.take())).unwrap_or(left);
     }
     if left.is_some() {

@@ -134,8 +134,8 @@ impl Place {
 /// What the observer remembers of a runner, or of a thread that hosts none, from look to look.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// Keeps the address from being used again. Otherwise the next `block_on` of a thread could have the same
-    /// address, and would seem to be in the last one's poll.
+    /// Keeps the address from being used again by another object. (The next `block_on` of a thread may have
+    /// the same station: then its stage differs.)
     _object: Weak<dyn Any + Send + Sync>,
     /// How far it had got.
     spot: Spot,

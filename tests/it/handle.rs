@@ -324,3 +324,15 @@ fn a_runtime_may_be_entered_before_a_block_on_waits_first() {
         assert_eq!(whose(), "mine");
     });
 }
+
+/// Fails if a thread's next `block_on` still counts for the runtime of the last one before it has to wait.
+#[test]
+fn a_block_on_that_needs_no_runtime_counts_for_none() {
+    let runtime = mine();
+    runtime.block_on(async {});
+    let polls = || runtime.metrics().polls_direct + runtime.metrics().polls_surplus;
+    let before = polls();
+    let executor = Executor::new();
+    block_on(executor.run(executor.spawn(async {})));
+    assert_eq!(polls(), before);
+}

@@ -194,6 +194,16 @@ fn a_host_adopts_what_it_polls_itself_and_each_once() {
     assert!(outer.runner.is_root.is_set() && !inner.runner.is_root.is_set());
 }
 
+/// Another library polls a runner on this thread, and a task of it calls `block_on`.
+#[test]
+fn a_poll_that_is_in_no_block_on_goes_on_after_one() {
+    let runner = StateRef::shared().join();
+    let before = polls(&runner);
+    drop(Scene::new());
+    with_running(|running| assert!(running.is_some_and(|running| ptr::eq(running, &*runner))));
+    polled(before);
+}
+
 #[test]
 fn what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     let (scene, state) = (Scene::new(), StateRef::shared());
