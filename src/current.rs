@@ -18,8 +18,8 @@ use crate::watch;
 /// Runs a future on the current thread until it is done.
 ///
 /// While the future waits, the thread takes its turn at the reactor: alone, it waits for its own events.
-/// Calls may be nested. A thread that calls this again, with a future that is ready at once, allocates nothing
-/// and takes no lock.
+/// Calls may be nested. A thread that calls this again, with a future that is ready at once, allocates
+/// nothing and takes no lock.
 ///
 /// # Examples
 ///

@@ -185,9 +185,9 @@ impl Pool {
         })
     }
 
-    /// Adds a thread that begins a `block_on` in this pool, and has it watched: the deputy is needed if another
-    /// thread is or was in one, because one may wait for the other, or if this one hosts a runner, for whose
-    /// tasks another thread may wait.
+    /// Adds a thread that begins a `block_on` in this pool, and has it watched: the deputy is needed if
+    /// another thread is or was in one, because one may wait for the other, or if this one hosts a runner,
+    /// for whose tasks another thread may wait.
     fn add_station(&self, station: &Arc<Station>) {
         let count = {
             let mut stations = sync::lock(&self.stations);

@@ -120,8 +120,8 @@ impl Station {
         }
     }
 
-    /// Takes the station out of the list of its pool. Not in the child of a fork: another thread of the parent
-    /// may have held the locks.
+    /// Takes the station out of the list of its pool. Not in the child of a fork: another thread of the
+    /// parent may have held the locks.
     #[cold]
     pub(super) fn leave_list(self: &Arc<Self>) {
         if !self.origin.is_here() {
