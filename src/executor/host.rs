@@ -283,6 +283,7 @@ impl Host {
     }
 
     /// Returns whether a runner is hosted here.
+    #[inline]
     pub(crate) fn is_host(&self) -> bool {
         self.runners().is_some()
     }
@@ -466,7 +467,10 @@ impl Drop for HostGuard {
             if host.is_host() {
                 host.forget(|_| true);
             }
-            host.set(self.0.as_ref().unwrap_or(&Host::new(ptr::null(), None, 0)));
+            match &self.0 {
+                None => host.set(&Host::new(ptr::null(), None, 0)),
+                Some(below) => host.set(below),
+            }
         });
     }
 }
