@@ -88,6 +88,16 @@ impl Exchange {
         }
         Ok(RESPONSES[..requests].as_flattened())
     }
+
+    /// Does the same, but leaves [`long`] work to the caller, and returns its path beside the answer.
+    pub fn received_short(&mut self, read: usize) -> Result<(&'static [u8], Option<&'static [u8]>), Close> {
+        let mut left = None;
+        let answer = self.received_by(read, |path| match long(path) {
+            None => work(path),
+            path => left = path,
+        })?;
+        Ok((answer, left))
+    }
 }
 
 /// Returns the length of the first complete request head in `bytes`. Requests have no bodies here.

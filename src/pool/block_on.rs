@@ -53,8 +53,9 @@ pub(crate) fn drive<F: Future>(source: PoolSource, station: Arc<Station>, future
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
     let mut flight = Membership::new();
-    let join = |pool| {
+    let mut join = |pool| {
         let pool = stay.join(pool);
+        flight.refresh(&pool.recording);
         // If this thread is in a simulation, and the pool is not its own, waits need the system's clocks.
         let clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
         (pool, clocks)
@@ -63,9 +64,6 @@ pub(crate) fn drive<F: Future>(source: PoolSource, station: Arc<Station>, future
         PoolSource::Given(pool) => Ok(join(pool)),
         PoolSource::Current(find) => Err(find),
     };
-    if let Ok((pool, _)) = &joined {
-        flight.refresh(&pool.recording);
-    }
     station.take_woken();
     let polled = future.as_mut().poll(&mut cx);
     if let Ok((pool, _)) = &joined {
@@ -75,12 +73,11 @@ pub(crate) fn drive<F: Future>(source: PoolSource, station: Arc<Station>, future
     if let Poll::Ready(output) = polled {
         return Some(output);
     }
-    let find_and_join = |find: fn() -> _| match find() {
+    let (pool, _clocks) = joined.unwrap_or_else(|find| match find() {
         Ok(pool) => join(pool),
         Err(error) => panic!("the default instance cannot be started: {error}"),
-    };
-    let (pool, _clocks) = joined.unwrap_or_else(find_and_join);
-    Rider::new(&pool, &station, flight).wait_for(future, &mut cx)
+    });
+    Rider::new(pool, station, flight).wait_for(future, &mut cx)
 }
 
 /// A `block_on` in progress, as the steps of the loop see it.

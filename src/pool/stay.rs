@@ -244,39 +244,46 @@ impl Stay {
         Self { station, lead: HereGuard::enter(), _host, _level: LevelGuard { resumes }, _ambient }
     }
 
-    /// Returns the station of the `block_on`, to be used while this value exists.
+    /// Returns the level's reference to the station, to be used while this value exists.
     #[inline]
-    pub(crate) fn station(&self) -> ManuallyDrop<Arc<Station>> {
+    fn shared(&self) -> ManuallyDrop<Arc<Station>> {
         assert!(!self.station.is_null(), "a visit has no station");
         // SAFETY: the level has a reference, and is left when this value is dropped. The result is not
         // dropped, so it does not return a reference that it did not take.
         ManuallyDrop::new(unsafe { Arc::from_raw(self.station) })
     }
 
+    /// Returns the station of the `block_on`.
+    #[inline]
+    pub(crate) fn station(&self) -> &Station {
+        // SAFETY: null for a visit; else as in `shared`.
+        unsafe { self.station.as_ref() }.expect("a visit has no station")
+    }
+
     /// Returns the waker of the `block_on`'s future, to be used while this value exists.
     #[inline]
     pub(crate) fn waker(&self) -> ManuallyDrop<Waker> {
-        ManuallyDrop::new(Waker::from(ManuallyDrop::into_inner(self.station())))
+        ManuallyDrop::new(Waker::from(ManuallyDrop::into_inner(self.shared())))
     }
 
     /// Joins the pool: from now on its deputy notices if this thread is stuck, and tasks may be left in its
-    /// runner. Returns the pool, to be used while this value exists. Called once, and not for a visit: panics
-    /// otherwise. Aborts the child of a fork.
+    /// runner. Called once, and not for a visit: panics otherwise. Aborts the child of a fork.
     #[inline]
-    pub(crate) fn join(&self, pool: Arc<Pool>) -> ManuallyDrop<Arc<Pool>> {
+    pub(crate) fn join(&self, pool: Arc<Pool>) -> &Pool {
         pool.reactor.assert_not_inherited();
         let joined = levels(|levels| {
             let level = levels.iter_mut().rfind(|level| !matches!(level, Level::Entered(_)));
             let Some(Level::BlockOn(_, of @ None)) = level else {
                 panic!("a `block_on` joins one pool, and a visit none")
             };
-            // SAFETY: as in `station`.
+            // SAFETY: as in `shared`.
             ManuallyDrop::new(unsafe { Arc::from_raw(Arc::as_ptr(of.insert(pool))) })
         });
         self.lead.set_leads(Arc::as_ptr(&joined.reactor).cast());
-        self.station().join(&joined);
+        self.shared().join(&joined);
         executor::here(Host::set_watched);
-        joined
+        // SAFETY: as in `shared`.
+        unsafe { &*Arc::as_ptr(&joined) }
     }
 }
 

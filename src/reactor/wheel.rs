@@ -321,7 +321,6 @@ mod tests {
         wheel.advance((1 << 40) + 10_000, |_, _| fired += 1);
         assert_eq!(fired, 1);
         // The first moment of a bucket.
-        //
         for deadline in [(1 << 40) + (3 << GRAIN), (1 << 40) + (3 << (GRAIN + GROUP))] {
             wheel.insert((deadline, 0), ());
             wheel.advance(deadline - 1, |_, _| panic!("early"));

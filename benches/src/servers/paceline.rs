@@ -34,12 +34,7 @@ where
 pub(super) async fn converse_apart(mut stream: Async<TcpStream>) {
     let mut exchange = Exchange::new();
     while let Ok(read) = stream.read(exchange.space()).await {
-        let mut long = None;
-        let answer = exchange.received_by(read, |path| match handler::long(path) {
-            None => handler::work(path),
-            path => long = path,
-        });
-        let Ok(answer) = answer else { return };
+        let Ok((answer, long)) = exchange.received_short(read) else { return };
         if let Some(path) = long {
             unblock(move || handler::work(path)).await;
         }

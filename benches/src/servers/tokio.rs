@@ -75,12 +75,7 @@ pub(super) async fn converse_in_place(mut stream: TcpStream) {
 pub(super) async fn converse_spawning(mut stream: TcpStream) {
     let mut exchange = Exchange::new();
     while let Ok(read) = stream.read(exchange.space()).await {
-        let mut long = None;
-        let answer = exchange.received_by(read, |path| match handler::long(path) {
-            None => handler::work(path),
-            path => long = path,
-        });
-        let Ok(answer) = answer else { return };
+        let Ok((answer, long)) = exchange.received_short(read) else { return };
         if let Some(path) = long {
             if spawn_blocking(move || handler::work(path)).await.is_err() {
                 return;
