@@ -155,6 +155,7 @@
 mod ambient;
 pub mod blocking;
 mod blocking_threads;
+mod budget;
 #[cfg(feature = "test-clock")]
 #[cfg_attr(docsrs, doc(cfg(feature = "test-clock")))]
 #[path = "sim/clock.rs"]

@@ -7,6 +7,7 @@
 
 use std::task::Waker;
 
+use crate::budget;
 use crate::sync::{self, AtomicBool, Mutex, Ordering};
 use crate::waking;
 
@@ -59,11 +60,13 @@ pub(super) fn poll<T>(
     mut look: impl FnMut() -> Option<T>,
 ) -> std::task::Poll<T> {
     use std::task::Poll;
-    if let Some(found) = look() {
-        return Poll::Ready(found);
-    }
-    bell.listen(cx.waker());
-    look().map_or(Poll::Pending, Poll::Ready)
+    budget::spend(cx.waker(), || {
+        if let Some(found) = look() {
+            return Poll::Ready(found);
+        }
+        bell.listen(cx.waker());
+        look().map_or(Poll::Pending, Poll::Ready)
+    })
 }
 
 #[cfg(all(test, paceline_loom))]

@@ -188,6 +188,7 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
+    use crate::budget;
     use crate::waking::WakeCounter;
 
     #[test]
@@ -202,6 +203,7 @@ mod tests {
         let (mut put, mut got) = (0u8, 0u8);
         assert!(reader.poll_bytes(&cx).is_pending());
         for round in 0..100 {
+            budget::refill();
             while let Poll::Ready(Some(room)) = writer.poll_room(&cx) {
                 let some = room.len().min(1 + round % 3);
                 room[..some].iter_mut().for_each(|byte| (*byte, put) = (put, put.wrapping_add(1)));

@@ -2,9 +2,10 @@
 //! waiting tasks, as the deputy sees them in one look.
 //!
 //! A task waits for a thread that is expected to come: tasks in a runner's slot or ring for the runner's
-//! own thread, tasks in the injector for a sleeper that was notified. Each of these threads may be stuck
-//! instead. So the deputy compares two looks. If a runner made no progress, its tasks are moved from slot
-//! and ring to the injector. If the injector did not move, another sleeper is woken.
+//! own thread, tasks in the injector or the slow queue for a sleeper that was notified, or for a runner that
+//! is awake. Each of these threads may be stuck instead. So the deputy compares two looks. If a runner made
+//! no progress, its tasks are moved from slot and ring to the injector. If a queue did not move, another
+//! thread is woken or added.
 
 use std::sync::Arc;
 
@@ -15,23 +16,47 @@ use crate::stage::Stage;
 /// The state of an executor at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    /// Number of tasks taken from the injector so far, if tasks waited there.
-    taken: Option<u64>,
+    /// Number of tasks taken so far from the injector and from the slow queue, if tasks waited there.
+    taken: [Option<u64>; 2],
     /// Runners with tasks of their own, and their stages.
     laden: Vec<(*const Runner, Stage)>,
 }
 
+/// The tasks in a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// There are none.
+    #[default]
+    None,
+    /// There are some, and there were none at the last look, or one was taken since.
+    Some,
+    /// There are some, as at the last look, and none was taken since.
+    Untouched,
+}
+
 /// The waiting tasks of one executor, as plain data.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
-    /// Whether tasks wait in the injector, or will when the tasks of stuck runners have been moved there.
-    pub(crate) has_injected: bool,
-    /// Whether tasks waited at the last look, too, and none was taken since.
-    pub(crate) is_untouched: bool,
-    /// Whether a runner or ticker sleeps.
+    /// The tasks in the injector, or that will be there when the tasks of stuck runners have been moved.
+    pub(crate) injected: Waiting,
+    /// The tasks in the slow queue, which only takers take.
+    pub(crate) slow: Waiting,
+    /// Whether a taker or ticker sleeps.
     pub(crate) is_any_idle: bool,
     /// Whether a runner with tasks of its own has made no progress since the last look.
     pub(crate) has_stuck: bool,
+}
+
+impl Queues {
+    /// Returns whether tasks wait that a taker could take.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.injected != Waiting::None || self.slow != Waiting::None
+    }
+
+    /// Returns whether tasks waited in a queue at the last look, too, and none was taken from it since.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.injected == Waiting::Untouched || self.slow == Waiting::Untouched
+    }
 }
 
 impl State {
@@ -50,18 +75,23 @@ impl State {
             }
             None
         });
-        let has_injected = self.has_injected() || !stuck.is_empty();
-        let taken = has_injected.then(|| self.taken());
-        let is_untouched = has_injected && last.taken == taken;
-        *last = Account { taken, laden };
-        let queues =
-            Queues { has_injected, is_untouched, is_any_idle: self.any_idle(), has_stuck: !stuck.is_empty() };
-        (queues, stuck)
+        let [taken, taken_slow] = self.taken();
+        let compare = |has_tasks: bool, taken: u64, last: Option<u64>| match has_tasks {
+            false => Waiting::None,
+            true if last == Some(taken) => Waiting::Untouched,
+            true => Waiting::Some,
+        };
+        let has_stuck = !stuck.is_empty();
+        let injected = compare(self.has_injected() || has_stuck, taken, last.taken[0]);
+        let slow = compare(self.has_slow(), taken_slow, last.taken[1]);
+        let remembered = |now: Waiting, taken| (now != Waiting::None).then_some(taken);
+        *last = Account { taken: [remembered(injected, taken), remembered(slow, taken_slow)], laden };
+        (Queues { injected, slow, is_any_idle: self.any_idle(), has_stuck }, stuck)
     }
 
-    /// Returns whether another look of the deputy could find tasks to hand over: tasks in the injector that a
-    /// sleeper could take.
+    /// Returns whether another look of the deputy could find tasks to hand over: tasks in the injector or the
+    /// slow queue that a sleeper could take.
     pub(crate) fn is_open(&self) -> bool {
-        self.has_injected() && self.any_idle()
+        self.has_queued() && self.any_idle()
     }
 }

@@ -43,7 +43,7 @@ impl State {
     /// this call waits until the task is queued. That takes a few instructions, or longer if the other thread
     /// is not running.
     ///
-    /// A runtime's executor loses no task, because its injector is closed after the wait: a task that is
+    /// A runtime's executor loses no task, because its queues are closed after the wait: a task that is
     /// scheduled later is dropped by a thread that is started for it. The tasks of other executors may borrow
     /// from values that are gone by then, or may belong to one thread, so a task that comes after the wait is
     /// left alone, and leaked.
@@ -59,7 +59,7 @@ impl State {
         if !self.of_runtime {
             return;
         }
-        self.injector.close();
+        self.close();
         while let Some(task) = self.any_task() {
             drop(task);
         }

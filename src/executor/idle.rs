@@ -79,14 +79,14 @@ impl State {
     /// Puts the runner into the line, because its thread is about to sleep. If there are tasks to poll after
     /// all, or its own future, the runner has left the line again, and asks for a poll. If it asked before
     /// and was not polled, it stays out of the line, and its tasks go to others. A standby stays out of the
-    /// line, because it would take no task. Runs no foreign code and wakes no thread, so the caller may hold
-    /// a lock.
+    /// line: the deputy wakes it for tasks that no taker comes for. Runs no foreign code and wakes no thread,
+    /// so the caller may hold a lock.
     pub(super) fn enter_line(&self, runner: &Runner) -> BeforeSleep {
         if runner.requested.is_set() {
             // The runner asked to be polled and was not: the code that owns the `run` does not
             // poll it. So the runner must not be called, and the tasks in it, or for which it
             // was called, go to others.
-            let leaves_tasks = self.inject_all(runner) | self.has_injected();
+            let leaves_tasks = self.inject_all(runner) | self.has_queued();
             return if leaves_tasks { BeforeSleep::LeavesTasks } else { BeforeSleep::Sleeps };
         }
         if !runner.is_standby() {

@@ -46,7 +46,7 @@ pub use async_task::Task;
 pub use local::LocalExecutor;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
-pub(crate) use account::{Account, Queues};
+pub(crate) use account::{Account, Queues, Waiting};
 pub(crate) use foreign::schedule;
 pub(crate) use host::{
     Host, HostGuard, Hosted, Runners, Surroundings, here, is_awaited_on_top, place, wake_root_on_top,

@@ -24,6 +24,7 @@ use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
 use super::turns::Turns;
+use crate::budget;
 use crate::fork::Origin;
 use crate::sync;
 
@@ -86,7 +87,8 @@ impl Wake for Runner {
 }
 
 /// Polls tasks, and before each of them the future of the `run` if it was woken; in order only before a round
-/// of them. Returns when that future is done, when the round is over or when no task is left. At the end of a
+/// of them. Returns when that future is done, when the round is over or when no task is left. A round is over
+/// after so many tasks, and with the first one at whose end the deputy has looked. At the end of a
 /// round it wakes the `run`, because more tasks may wait. In order, polls nothing, and wakes the `run`, if
 /// fetched events have to wake their tasks first.
 fn run_round<F: Future>(
@@ -106,19 +108,20 @@ fn run_round<F: Future>(
     }
     let _poll = host::PollGuard::begin(host, runner);
     let origin = Origin::unwatched();
+    let tick = host.tick();
+    turns.begin_round(tick);
     loop {
-        let mut ends_round = false;
         if runner.orders.take_root() {
-            ends_round = runner.orders.take_end_round();
+            budget::refill();
             let mut inner = Context::from_waker(inner);
             if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
                 return Poll::Ready(output);
             }
         }
         // In the child of a fork no further task runs: the parent polls the same tasks.
-        let is_over = ends_round || budget == 0 || !origin.is_here();
-        if !is_over && turns.poll_next(state, runner, is_hosted) {
-            budget -= 1;
+        let is_over = budget == 0 || !origin.is_here();
+        if !is_over && turns.poll_next(state, runner, host, is_hosted, tick) {
+            budget = if host.tick() == tick { budget - 1 } else { 0 };
             continue;
         }
         if is_over || turns.is_over {
@@ -182,7 +185,7 @@ impl Drop for Ticker<'_> {
     fn drop(&mut self) {
         let called = self.leave_line();
         // If this ticker took one of several tasks, or was called and takes none, another runner has to come.
-        if called || self.state.has_injected() {
+        if called || self.state.has_queued() {
             self.state.notify();
         }
     }

@@ -12,8 +12,10 @@ use self::poll_cell::PollCell;
 pub(crate) use self::poll_cell::{Caught, TaskPoll};
 use super::sleeper::Sleeper;
 use super::slot::Slot;
+use crate::budget;
 use crate::flight::{self, FoundIn};
 use crate::observed::unwrapped;
+use crate::stage::StageMark;
 use crate::sync::{self, Counter, Flag};
 use crate::waking;
 
@@ -80,8 +82,14 @@ pub(crate) struct Runner {
     pub(crate) counters: PollCounters,
     /// Which task it polls.
     pub(crate) poll: PollCell,
-    /// Whether it is a *standby*: its thread leads while the other workers compute, and polls only what its
-    /// own events wake. Set before its first poll; cleared by the deputy.
+    /// On the poll whose task goes to the slow queue when it wakes itself.
+    leaves: StageMark,
+    /// Whether the task that it polls was taken from a queue that this kind of runner inspects: a standby
+    /// the injector, a taker the slow queue. Only its own thread uses this flag.
+    pub(super) inspects: Flag,
+    /// Whether it is a *standby*, and not a *taker*: its thread leads while the takers compute, and polls what
+    /// its own events wake, and the quick tasks in the injector. Set before its first poll; cleared by the
+    /// deputy.
     pub(super) stands_by: Flag,
 }
 
@@ -103,6 +111,8 @@ impl Runner {
             orders: Orders::new(),
             counters: PollCounters::default(),
             poll: PollCell::new(),
+            leaves: StageMark::default(),
+            inspects: Flag::new(false),
             stands_by: Flag::new(false),
         }
     }
@@ -117,12 +127,34 @@ impl Runner {
     #[inline]
     pub(super) fn run(&self, task: Runnable) {
         let address = task.into_raw();
+        budget::refill();
         self.poll.begin(address);
         waking::call(|| {
             // SAFETY: the pointer is that of `into_raw` above.
             unsafe { Runnable::<()>::from_raw(address) }.run();
         });
         self.poll.end();
+    }
+
+    /// Does the same with a task from a queue that it [inspects](Self::inspects).
+    #[cold]
+    pub(super) fn run_inspected(&self, task: Runnable) {
+        self.inspects.set(true);
+        self.run(task);
+        self.inspects.set(false);
+    }
+
+    /// Has the task that is polled now go to the slow queue if it wakes itself. Only for the runner's own
+    /// thread.
+    #[cold]
+    pub(super) fn leave_task(&self) {
+        self.leaves.set(self.poll.stage(), false);
+    }
+
+    /// Returns whether the task that is polled now goes to the slow queue.
+    pub(super) fn leaves_task(&self) -> bool {
+        let stage = self.poll.stage();
+        stage.is_at_work() && self.leaves.is_on(stage)
     }
 
     /// Returns whether the task with this address is polled now. Only for the runner's own thread.
@@ -141,7 +173,12 @@ impl Runner {
         self.stands_by.is_set()
     }
 
-    /// Makes a standby take tasks from the queues from now on, and wakes its thread. The wake-up stays until
+    /// Wakes the thread of a standby, to look at the injector.
+    pub(crate) fn wake_standby(&self) {
+        self.sleeper.wake();
+    }
+
+    /// Makes a standby a taker from now on, and wakes its thread. The wake-up stays until
     /// the thread takes it, so the thread cannot miss it on its way to sleep.
     pub(crate) fn end_standby(&self) {
         self.stands_by.set(false);

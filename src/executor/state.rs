@@ -1,7 +1,7 @@
 //! [`State`]: the shared state of an executor's tasks, runners and handles.
 //!
-//! Every scheduled task is in exactly one place (LF7): in the slot or ring of a runner, in the injector, or
-//! running.
+//! Every scheduled task is in exactly one place (LF7): in the slot or ring of a runner, in the injector, in
+//! the slow queue, or running. `pool/README.md` says which runner takes what, and how long a task may wait.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -33,6 +33,10 @@ pub(crate) struct State {
     /// Tasks that any runner may take: woken on a thread that hosts no runner of this executor, or moved
     /// here.
     pub(super) injector: Injector,
+    /// Tasks that are left to [takers](Runner::is_standby): those known to compute, and those that were never
+    /// polled and were found in the injector by a standby. A task is polled from here in its turn only, and
+    /// comes back to the end.
+    slow: ConcurrentQueue<Runnable>,
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
     pub(crate) idle: Line<Sleeper>,
@@ -50,8 +54,10 @@ pub(crate) struct State {
     /// Whether the executor is that of the default instance, whose state is never freed.
     lives_forever: bool,
     pub(crate) panics: Panics,
-    /// Number of tasks taken from the injector. Approximate: two threads that count at once may count as one.
+    /// Number of tasks taken from the injector, and from the slow queue: the deputy sees whether these move.
+    /// Approximate: two threads that count at once may count as one.
     taken: Counter,
+    taken_slow: Counter,
     pub(super) itself: Weak<State>,
 }
 
@@ -128,6 +134,7 @@ impl State {
         let is_simulated = simulated::is_running() && (keeps_order || !of_runtime);
         Arc::new_cyclic(|itself| Self {
             injector: simulated::injector(is_simulated),
+            slow: ConcurrentQueue::unbounded(),
             runners: Mutex::new(Vec::new()),
             idle: Line::new(WakeOrder::LastInFirstOut),
             alarm: OnceLock::new(),
@@ -138,6 +145,7 @@ impl State {
             lives_forever,
             panics: Panics::default(),
             taken: Counter::default(),
+            taken_slow: Counter::default(),
             itself: itself.clone(),
         })
     }
@@ -159,15 +167,16 @@ impl State {
         self.tracks_tasks.is_set()
     }
 
-    /// Returns the number of tasks in the injector.
-    pub(super) fn injected(&self) -> usize {
-        self.injector.len()
+    /// Returns the number of tasks in the injector and in the slow queue.
+    pub(super) fn queued(&self) -> usize {
+        self.injector.len() + self.slow.len()
     }
 
-    /// Returns the number of tasks spawned so far, of tasks in the injector, and of tasks taken from it.
+    /// Returns the number of tasks spawned so far, of tasks in the injector and the slow queue, and of tasks
+    /// taken from these.
     pub(crate) fn traffic(&self) -> (u64, usize, u64) {
         let (finished, unfinished) = self.tasks.census();
-        (finished as u64 + unfinished as u64, self.injected(), self.taken())
+        (finished as u64 + unfinished as u64, self.queued(), self.taken().iter().sum())
     }
 
     /// Returns the number of unfinished tasks; `None` if the executor does not track them.
@@ -175,12 +184,24 @@ impl State {
         self.tracks_tasks().then(|| self.tasks.count())
     }
 
-    /// Queues a task that was woken on a thread that hosts no runner of this executor: in the injector. Wakes
-    /// a sleeper. If none sleeps, a runner takes the task before it sleeps; all of them may be stuck, so the
-    /// runtime's deputy is called.
+    /// Queues a task that was woken on a thread that hosts no runner of this executor: in the injector.
     #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
+        self.call_for_tasks();
+    }
+
+    /// Queues a task for takers, which `runner` leaves to them: at the end of the slow queue. A taker calls
+    /// another one only if that is worth it, because it takes from that queue itself.
+    #[cold]
+    pub(super) fn leave_to_takers(&self, runner: &Runner, task: Runnable) {
+        self.push(self.slow.push(task));
+        if runner.is_standby() { self.call_for_tasks() } else { self.invite(|| self.slow.len()) }
+    }
+
+    /// Wakes a sleeper for tasks that have become visible. If none sleeps, a runner takes them before it
+    /// sleeps; all of them may be stuck, so the runtime's deputy is called.
+    fn call_for_tasks(&self) {
         let is_called = self.notify();
         let alarm = self.alarm.get().filter(|_| !is_called);
         if let Some(alarm) = alarm.and_then(Weak::upgrade) {
@@ -202,18 +223,13 @@ impl State {
     }
 
     /// Queues a task at the back of the ring, and wakes a sleeper if that is worth it. For a task that woke
-    /// itself, because in the slot two such tasks would starve the others. A standby puts the task into the
-    /// injector, and wakes a sleeper: a task that keeps waking itself could occupy it for ever. If the
-    /// runner keeps the order, each task goes to the back of the injector, and no sleeper is woken.
+    /// itself, because in the slot two such tasks would starve the others. If the runner keeps the order, each
+    /// task goes to the back of the injector, and no sleeper is woken.
     #[inline(never)]
     fn give_last(&self, runner: &Runner, task: Runnable) {
         if runner.keeps_order {
             // The runner takes it next. If it does not, the deputy wakes another runner, if there is one.
             self.inject(task);
-            return;
-        }
-        if runner.is_standby() {
-            self.schedule_elsewhere(task);
             return;
         }
         self.push_to(runner, task, 0);
@@ -234,7 +250,12 @@ impl State {
     /// foreign locks. Only the injectors of runtimes are ever closed, and this call has begun before that, so
     /// there are few such threads. If none can be started, the task is dropped here.
     pub(super) fn inject(&self, task: Runnable) {
-        if let Err(PushError::Closed(task) | PushError::Full(task)) = self.injector.push(task) {
+        self.push(self.injector.push(task));
+    }
+
+    /// Completes a push into the injector or the slow queue, as [`inject`](Self::inject) says.
+    fn push(&self, pushed: Result<(), PushError<Runnable>>) {
+        if let Err(PushError::Closed(task) | PushError::Full(task)) = pushed {
             debug_assert!(self.of_runtime, "this future may not be dropped here");
             let _ = sync::start_errand(|| waking::call(|| drop(task)));
         }
@@ -248,13 +269,13 @@ impl State {
     }
 
     /// Removes a runner: its tasks go to the injector, and no more tasks are put into this one. Wakes
-    /// another runner if tasks wait in the injector then, or if this one was called. Only for the thread
+    /// another runner if tasks wait in the queues then, or if this one was called. Only for the thread
     /// that hosts the runner, or that polls it if it is not hosted.
     pub(super) fn leave(&self, runner: &Arc<Runner>) {
         runner.orders.set_left();
         self.runners().retain(|other| !Arc::ptr_eq(other, runner));
         // Another runner has to take the tasks that were here, and those for which this one was called.
-        if self.inject_all(runner) | self.leave_line(runner) || self.has_injected() {
+        if self.inject_all(runner) | self.leave_line(runner) || self.has_queued() {
             self.notify();
         }
     }
@@ -273,27 +294,38 @@ impl State {
         !self.injector.is_empty()
     }
 
-    /// Returns whether this runner would find a task if it looked for one: in its own slot and ring or,
-    /// unless it is a standby, in other queues.
-    pub(super) fn has_tasks_for(&self, runner: &Runner) -> bool {
-        let stealable = |other: &Arc<Runner>| (!other.ring.is_empty()).then_some(());
-        let may_be_taken = || !self.injector.is_empty() || self.find_in_runners(stealable).is_some();
-        runner.has_tasks() || !runner.is_standby() && may_be_taken()
+    #[inline]
+    pub(super) fn has_slow(&self) -> bool {
+        !self.slow.is_empty()
     }
 
-    /// Takes a task from the injector, and counts it: the deputy sees that the injector moves.
+    /// Returns whether tasks wait in the injector or the slow queue.
+    pub(crate) fn has_queued(&self) -> bool {
+        self.has_injected() || self.has_slow()
+    }
+
+    /// Returns whether this runner would find a task if it looked for one: in its own slot and ring, in the
+    /// injector or, unless it is a standby, in the slow queue and in other rings.
+    pub(super) fn has_tasks_for(&self, runner: &Runner) -> bool {
+        let stealable = |other: &Arc<Runner>| (!other.ring.is_empty()).then_some(());
+        let is_left_to_it = || self.has_slow() || self.find_in_runners(stealable).is_some();
+        runner.has_tasks() || self.has_injected() || !runner.is_standby() && is_left_to_it()
+    }
+
+    /// Takes the oldest task of the injector, and counts it.
     pub(super) fn pop_injected(&self) -> Option<Runnable> {
         self.injector.pop().ok().inspect(|_| self.taken.add(1))
     }
 
-    /// Takes a task from the injector, and moves some more into the runner's ring: up to half of the tasks
-    /// there, and of the room here.
-    pub(super) fn take_injected(&self, runner: &Runner) -> Option<Runnable> {
-        let task = self.pop_injected()?;
-        // At most half of the tasks, so that several runners share them.
-        let room = runner.ring.capacity().unwrap_or(0).saturating_sub(runner.ring.len());
-        self.move_some(simulated::queue(&self.injector), runner, (self.injector.len() / 2).min(room / 2));
-        Some(task)
+    /// Takes the oldest task of the slow queue, and counts it. Not for a standby.
+    pub(super) fn pop_slow(&self) -> Option<Runnable> {
+        self.slow.pop().ok().inspect(|_| self.taken_slow.add(1))
+    }
+
+    /// Closes the injector and the slow queue: what is pushed there after that is dropped.
+    pub(super) fn close(&self) {
+        self.injector.close();
+        self.slow.close();
     }
 
     /// Steals a task from the ring of another runner, and moves up to half of the others into this runner's
@@ -324,17 +356,18 @@ impl State {
         }
     }
 
-    /// Takes any scheduled task, from the injector first, then from the ring and the slot of any runner: for
-    /// callers that run one task at a time. Returns `None` if no task waits.
+    /// Takes any scheduled task, from the injector first, then from the slow queue, and the ring and the slot
+    /// of any runner: for callers that run one task at a time. Returns `None` if no task waits.
     pub(crate) fn any_task(&self) -> Option<Runnable> {
         self.pop_injected()
+            .or_else(|| self.pop_slow())
             .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
     }
 
-    /// Returns the number of tasks taken from the injector so far.
-    pub(super) fn taken(&self) -> u64 {
-        self.taken.get()
+    /// Returns the number of tasks taken so far from the injector, and from the slow queue.
+    pub(super) fn taken(&self) -> [u64; 2] {
+        [self.taken.get(), self.taken_slow.get()]
     }
 }
 

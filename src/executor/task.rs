@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
 
 use super::host;
-use super::runner::Caught;
+use super::runner::{Caught, Runner};
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
 use crate::flight::{self, PollNote, TaskNumber};
@@ -27,6 +27,8 @@ const LAST_MARK: u8 = 64;
 /// What is known of the polls of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum History {
+    /// There was none.
+    Fresh,
     /// None was slow lately.
     Quick,
     /// The deputy caught one in this, and the mark says how many quick polls in a row make it forgotten.
@@ -46,6 +48,28 @@ impl History {
             (Self::Slow(kind, mark @ 2..), None) => Self::Slow(kind, mark - 1),
             _ => Self::Quick,
         }
+    }
+
+    fn computes(self) -> bool {
+        matches!(self, Self::Slow(Caught::Computing, _))
+    }
+
+    /// Returns whether a task with this history, which `runner` is about to poll, has to go to the slow queue
+    /// first. If not, and the task is slow, has another thread lead meanwhile.
+    #[cold]
+    fn waits_its_turn(self, runner: &Runner) -> bool {
+        let waits = match self {
+            Self::Fresh => runner.is_standby() && runner.inspects.is_set(),
+            Self::Slow(Caught::Computing, _) => {
+                !runner.keeps_order && (runner.is_standby() || !runner.inspects.is_set())
+            }
+            Self::Slow(Caught::Blocking, _) | Self::Quick | Self::Panicked => false,
+        };
+        match self {
+            Self::Slow(kind, _) if !waits => host::cover(kind),
+            _ => {}
+        }
+        waits
     }
 }
 
@@ -96,9 +120,10 @@ impl<F: Future> Future for Tracked<F> {
     /// time is listed. A future that is ready is dropped here, so that a panic of its destructor is one of
     /// the poll, as with tokio: code that awaits the task gets it.
     ///
-    /// Inside of a runner, the task is first noted there for the deputy. While a task that is known to be
-    /// slow is polled, another thread leads. A task that is known to compute is not polled by a standby: it
-    /// wakes itself, which puts it into the injector.
+    /// Inside of a runner, the task is first noted there for the deputy. Before a task that is known to be
+    /// slow is polled, another thread is woken to lead, if one sleeps. A task that is known to compute is
+    /// polled from the slow queue only, by a taker; found elsewhere, it wakes itself, which puts it there. So
+    /// does a task that was never polled, if a standby has found it in the injector.
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: the future, the only field that is pinned, is never moved out of the struct.
@@ -112,15 +137,10 @@ impl<F: Future> Future for Tracked<F> {
         let result = host::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
             runner.poll.set_place(this.spawned_at);
-            if let History::Slow(kind, _) = this.history {
-                if kind == Caught::Computing && runner.is_standby() {
-                    // The mark is lowered: otherwise a quick task that was caught at a bad moment could never
-                    // show again that it is quick.
-                    this.history = this.history.after(None);
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                host::cover(kind);
+            if this.history != History::Quick && this.history.waits_its_turn(runner) {
+                runner.leave_task();
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
             let noted = PollNote::begin(this.number, this.spawned_at);
             let result = future.poll(cx);
@@ -128,6 +148,9 @@ impl<F: Future> Future for Tracked<F> {
             // A single branch, because in most polls neither holds.
             if runner.poll.is_caught() | (this.history != History::Quick) {
                 this.history = this.history.after(runner.poll.caught());
+                if this.history.computes() {
+                    runner.leave_task();
+                }
             }
             result
         });
@@ -231,7 +254,7 @@ where
     let at = NonNull::from(&*state);
     flight::spawns(number, spawned_at);
     let future = ManuallyDrop::new(future);
-    let history = History::Quick;
+    let history = History::Fresh;
     let future = Tracked { future, spawned_at, state: at, ticket, number, history, is_dropped: false };
     let schedule = move |task: Runnable, info: ScheduleInfo| {
         flight::wakes(number);

@@ -1,8 +1,18 @@
-//! [`Turns`]: which task a runner polls next: the task in its slot, the surplus in its ring, a task from the
-//! injector, or a task of another runner.
+//! [`Turns`]: which task a runner polls next: the task in its slot, the surplus in its ring and in the
+//! injector, a task that is known to compute, or a task of another runner.
+//!
+//! | what | when |
+//! |---|---|
+//! | the slot | first, but not after 32 tasks from there in a row |
+//! | the ring, the injector | in turns |
+//! | the slow queue | when nothing of the above waits; and once in a round that began in another tick than the last such poll ended |
+//! | another runner's ring | when nothing waits, if the runner was told to search |
+//!
+//! A round ends when a tick is over, so the others wait for one poll of a task that computes.
 
 use async_task::Runnable;
 
+use super::host::Host;
 use super::runner::Runner;
 use super::state::State;
 use crate::flight::FoundIn;
@@ -11,8 +21,6 @@ use crate::fork::Origin;
 /// Number of tasks polled from the slot in a row before a task of the surplus gets its turn, because two
 /// tasks that wake each other must not starve the others.
 const STREAK: u32 = 32;
-/// For one of this many surplus tasks, the injector comes before the ring, which may never run empty.
-const INJECTOR_TURN: u32 = 61;
 
 /// Upper bound of the tasks that are polled in order in one round.
 pub(super) const ROUND: u32 = 61;
@@ -21,8 +29,12 @@ pub(super) const ROUND: u32 = 61;
 pub(super) struct Turns {
     /// Number of tasks polled from the slot in a row.
     streak: u32,
-    /// Number of tasks taken from the ring or the injector.
-    surplus: u32,
+    /// Whether the last task of the surplus came from the ring, so that the injector comes first.
+    was_in_ring: bool,
+    /// The tick in which the last poll of a task from the slow queue ended.
+    slow_until: u64,
+    /// Whether a task from the slow queue comes before the rest of the surplus.
+    is_slow_due: bool,
     /// Whether tasks are polled in the order in which they became ready: all of them are in the injector, and
     /// are polled in rounds.
     pub(super) in_order: bool,
@@ -32,70 +44,95 @@ pub(super) struct Turns {
 
 impl Turns {
     pub(super) fn new(in_order: bool) -> Self {
-        Self { streak: 0, surplus: 0, in_order, is_over: false }
+        Self { streak: 0, was_in_ring: false, slow_until: 0, is_slow_due: false, in_order, is_over: false }
+    }
+
+    /// Begins a round in this tick. Where no deputy looks, each round is a tick.
+    #[inline]
+    pub(super) fn begin_round(&mut self, tick: Option<u64>) {
+        self.is_slow_due = tick != Some(self.slow_until);
     }
 
     /// Polls the next task: the one in the slot, unless it is the turn of the surplus; in order, the tasks of
-    /// a round. Returns false if no task is left that this runner may take, and in order.
+    /// a round. Returns false if no task is left that this runner may take, and always in order.
     #[inline]
-    pub(super) fn poll_next(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> bool {
+    pub(super) fn poll_next(
+        &mut self,
+        state: &State,
+        runner: &Runner,
+        host: &Host,
+        is_hosted: bool,
+        tick: Option<u64>,
+    ) -> bool {
         let in_slot = if self.streak < STREAK { direct(runner) } else { None };
-        let next = if in_slot.is_some() {
+        if let Some(task) = in_slot {
             self.streak += 1;
-            in_slot
-        } else {
-            self.streak = 0;
-            if self.in_order {
-                self.is_over = poll_round(state, runner);
-                return false;
-            }
-            // If the streak is over and no surplus waits, the next task is polled directly all the same.
-            self.next_surplus(state, runner, is_hosted).or_else(|| direct(runner))
-        };
-        next.map(|task| runner.run(task)).is_some()
+            runner.run(task);
+            return true;
+        }
+        self.streak = 0;
+        if self.in_order {
+            self.is_over = poll_round(state, runner, host, tick);
+            return false;
+        }
+        // If the streak is over and no surplus waits, the next task is polled directly all the same.
+        self.poll_surplus(state, runner, host, is_hosted)
+            || direct(runner).map(|task| runner.run(task)).is_some()
     }
 
-    /// Takes the next task of the surplus, from the ring before the injector, except for each 61st task. If
-    /// both are empty, steals one, but a hosted runner only if it was told to search. Wakes a sleeper for the
-    /// tasks that are left, if that is worth it; in any case if the runner is not hosted, because no deputy
-    /// notices if it blocks. A standby takes tasks from its ring only.
+    /// Polls the next task of the surplus. If there is none, steals one, but a hosted runner only if it was
+    /// told to search. Wakes a sleeper for the tasks that are left, if that is worth it; in any case if the
+    /// runner is not hosted, because no deputy notices if it blocks. A standby polls tasks from its ring and,
+    /// if they were quick, from the injector.
     #[inline]
-    fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
-        if runner.is_standby() {
-            return runner.ring.pop().ok().inspect(|_| runner.counters.found(FoundIn::Queue));
-        }
-        if runner.ring.is_empty() && !state.has_injected() {
+    fn poll_surplus(&mut self, state: &State, runner: &Runner, host: &Host, is_hosted: bool) -> bool {
+        let has_injected = state.has_injected();
+        if runner.ring.is_empty() && !has_injected && !state.has_slow() {
             // Stealing takes a lock: only if nothing else is left to do.
-            let searches = runner.orders.take_search();
-            return if !is_hosted || searches { steal(state, runner) } else { None };
+            let searches = !runner.is_standby() && (runner.orders.take_search() || !is_hosted);
+            return searches && steal(state, runner);
         }
-        self.surplus = self.surplus.wrapping_add(1);
-        let from_ring = || runner.ring.pop().ok();
-        let from_injector = || state.take_injected(runner);
-        let task = if self.surplus % INJECTOR_TURN == 0 {
+        if self.is_slow_due && self.poll_slow(state, runner, host, is_hosted) {
+            return true;
+        }
+        let from_ring = || Some((runner.ring.pop().ok()?, false));
+        let from_injector = || Some((state.pop_injected()?, true));
+        let next = if self.was_in_ring && has_injected {
             from_injector().or_else(from_ring)
         } else {
             from_ring().or_else(from_injector)
-        }?;
-        runner.counters.found(FoundIn::Queue);
-        if runner.orders.take_search() || !is_hosted {
-            share_all(state, runner);
+        };
+        let Some((task, was_injected)) = next else { return self.poll_slow(state, runner, host, is_hosted) };
+        self.was_in_ring = !was_injected;
+        share(state, runner, is_hosted);
+        if was_injected && runner.is_standby() {
+            runner.run_inspected(task)
         } else {
-            state.invite(|| runner.ring.len() + state.injected());
+            runner.run(task)
         }
-        Some(task)
+        true
+    }
+
+    /// Polls the oldest task of the slow queue, unless the runner is a standby. Returns false if there is
+    /// none.
+    #[cold]
+    fn poll_slow(&mut self, state: &State, runner: &Runner, host: &Host, is_hosted: bool) -> bool {
+        let task = if runner.is_standby() { None } else { state.pop_slow() };
+        let Some(task) = task else { return false };
+        share(state, runner, is_hosted);
+        runner.run_inspected(task);
+        self.is_slow_due = false;
+        self.slow_until = host.tick().unwrap_or(0);
+        true
     }
 }
 
-/// Polls the tasks of the injector, the oldest first. Returns whether the future of the `run` or further
-/// tasks have to be polled next; false if there is neither. If the runner was told to search, also wakes a
-/// sleeper for the tasks that are left.
-fn poll_round(state: &State, runner: &Runner) -> bool {
+/// Polls the tasks of the injector, the oldest first, until a tick is over. Returns whether the future of the
+/// `run` or further tasks have to be polled next; false if there is neither. If the runner was told to search,
+/// also wakes a sleeper for the tasks that are left.
+fn poll_round(state: &State, runner: &Runner, host: &Host, tick: Option<u64>) -> bool {
     let origin = Origin::unwatched();
     for _ in 0..ROUND {
-        if runner.orders.take_end_round() || !origin.is_here() {
-            return true;
-        }
         let Some(task) = state.pop_injected() else { return runner.orders.is_root_woken() };
         runner.counters.found(FoundIn::Queue);
         // Another thread in a `block_on` of the same runtime may be stuck in a task, and this thread may be
@@ -104,6 +141,9 @@ fn poll_round(state: &State, runner: &Runner) -> bool {
             share_all(state, runner);
         }
         runner.run(task);
+        if host.tick() != tick || !origin.is_here() {
+            return true;
+        }
     }
     true
 }
@@ -114,13 +154,27 @@ fn direct(runner: &Runner) -> Option<Runnable> {
     runner.slot.take().inspect(|_| runner.counters.found(FoundIn::Slot))
 }
 
-/// Steals a task of another runner, and wakes the next runner if tasks are left.
+/// Counts a task from a queue, which is polled next, and wakes a sleeper for the tasks that are left, if that
+/// is worth it or the runner was told to search.
+#[inline]
+fn share(state: &State, runner: &Runner, is_hosted: bool) {
+    runner.counters.found(FoundIn::Queue);
+    if runner.orders.take_search() || !is_hosted {
+        share_all(state, runner);
+    } else {
+        state.invite(|| runner.ring.len() + state.queued());
+    }
+}
+
+/// Steals a task of another runner and polls it, and wakes the next runner if tasks are left. Returns false
+/// if there is none.
 #[cold]
-fn steal(state: &State, runner: &Runner) -> Option<Runnable> {
-    let task = state.steal_for(runner)?;
+fn steal(state: &State, runner: &Runner) -> bool {
+    let Some(task) = state.steal_for(runner) else { return false };
     runner.counters.found(FoundIn::Stolen);
     share_all(state, runner);
-    Some(task)
+    runner.run(task);
+    true
 }
 
 /// Wakes the next runner if tasks are left. Called when a runner that was woken to search has found a task,

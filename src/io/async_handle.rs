@@ -1,10 +1,12 @@
 //! [`Async`]: a handle in non-blocking mode and its registration with a reactor.
 
+use crate::budget;
 use crate::current::current_reactor;
 use crate::reactor::raw::RawSource;
 use crate::reactor::{Direction, Source};
 use std::future::poll_fn;
 use std::io;
+use std::task::Context;
 
 /// Async I/O for a handle that the operating system can poll for readiness.
 ///
@@ -101,7 +103,8 @@ impl<T> Async<T> {
         direction: Direction,
         mut op: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        poll_fn(|cx| self.source.poll_io(direction, cx, || op(&self.io))).await
+        let mut poll = |cx: &mut Context<'_>| self.source.poll_io(direction, cx, || op(&self.io));
+        poll_fn(|cx| budget::spend(cx.waker(), || poll(cx))).await
     }
 
     /// Returns the registration and a mutable reference to the handle.

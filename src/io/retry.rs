@@ -5,10 +5,11 @@
 //! again, which reports a descriptor that is ready *already*, and each poll of the task runs the operation
 //! again, for whatever reason the task was woken.
 
+use crate::budget;
 use crate::reactor::{Direction, Source};
 use std::future::poll_fn;
 use std::io;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 
 /// Runs `op` until it returns something other than `WouldBlock`: each time that the source reports, and at
 /// each poll of the task. Any number of tasks may wait at once. Returns the error of a wait, too.
@@ -19,7 +20,8 @@ pub(super) async fn retry<R>(
 ) -> io::Result<R> {
     // A wait that is still armed from an earlier poll covers all events since then, so it is kept.
     let mut after = None;
-    poll_fn(move |cx| poll_retry(&mut op, || source.poll_blind(dir, &mut after, cx))).await
+    let mut poll = move |cx: &mut Context<'_>| poll_retry(&mut op, || source.poll_blind(dir, &mut after, cx));
+    poll_fn(move |cx| budget::spend(cx.waker(), || poll(cx))).await
 }
 
 /// Runs `op` until it returns something other than `WouldBlock`, or until `wait` has begun a wait or fails.

@@ -10,6 +10,7 @@ use futures::Stream;
 use futures::future::FusedFuture;
 use futures::stream::FusedStream;
 
+use crate::budget;
 use crate::current;
 use crate::pool;
 use crate::reactor::Alarm;
@@ -244,19 +245,21 @@ impl Future for Timer {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
         let this = self.get_mut();
         let Some(when) = this.when else { return Poll::Pending };
-        let now = pool::now();
-        if now >= when {
-            this.when = when.checked_add(this.period);
-            match this.when {
-                Some(next) => this.arm(next, this.period, cx.waker()),
-                None => this.alarm = None,
+        budget::spend(cx.waker(), || {
+            let now = pool::now();
+            if now >= when {
+                this.when = when.checked_add(this.period);
+                match this.when {
+                    Some(next) => this.arm(next, this.period, cx.waker()),
+                    None => this.alarm = None,
+                }
+                return Poll::Ready(when);
             }
-            return Poll::Ready(when);
-        }
-        if !this.alarm.as_ref().is_some_and(|alarm| alarm.is_for(cx.waker())) {
-            this.arm(when, when - now, cx.waker());
-        }
-        Poll::Pending
+            if !this.alarm.as_ref().is_some_and(|alarm| alarm.is_for(cx.waker())) {
+                this.arm(when, when - now, cx.waker());
+            }
+            Poll::Pending
+        })
     }
 }
 

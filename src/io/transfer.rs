@@ -11,6 +11,7 @@ use super::io_safe::IoSafe;
 use super::retry::poll_retry;
 use super::sys;
 use super::trust::{self, Trust};
+use crate::budget;
 use crate::reactor::{Direction, Source};
 use futures::io::{AsyncRead, AsyncWrite};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -124,12 +125,12 @@ pub(super) fn poll_transfer(
     len: usize,
     op: impl FnMut() -> io::Result<usize>,
 ) -> Poll<io::Result<usize>> {
-    match trust {
+    budget::spend(cx.waker(), || match trust {
         Trust::ShortTransfer if len > 0 => source.poll_transfer(dir, cx, len, op),
         Trust::WouldBlock if len > 0 => source.poll_transfer(dir, cx, 0, op),
         // Whether a transfer of zero bytes has to wait is known to the handle only.
         _ => poll_at_once(source, dir, trust, cx, op),
-    }
+    })
 }
 
 /// Runs an operation that may succeed even if the descriptor is known not to be ready. Waits only after it

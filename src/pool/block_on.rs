@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 
 use super::stay::Stay;
 use super::{Pool, Promotion, Station};
+use crate::budget;
 use crate::executor::{self, Host};
 use crate::flight::Membership;
 use crate::leadership::{Follower, Leader, Waited};
@@ -65,7 +66,7 @@ pub(crate) fn drive<F: Future>(source: PoolSource, station: Arc<Station>, future
         PoolSource::Current(find) => Err(find),
     };
     station.take_woken();
-    let polled = future.as_mut().poll(&mut cx);
+    let polled = poll_root(future.as_mut(), &mut cx);
     if let Ok((pool, _)) = &joined {
         // The future may have forked: a child does not get past this.
         pool.reactor.assert_not_inherited();
@@ -78,6 +79,13 @@ pub(crate) fn drive<F: Future>(source: PoolSource, station: Arc<Station>, future
         Err(error) => panic!("the default instance cannot be started: {error}"),
     });
     Rider::new(pool, station, flight).wait_for(future, &mut cx)
+}
+
+/// Polls the root future, with a full budget.
+#[inline]
+fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    budget::refill();
+    future.poll(cx)
 }
 
 /// A `block_on` in progress, as the steps of the loop see it.
@@ -112,7 +120,7 @@ impl<'a> Rider<'a> {
                 self.station.stage.toggle_work();
             }
             let is_woken = self.take_woken();
-            let polled = if is_woken { future.as_mut().poll(cx) } else { Poll::Pending };
+            let polled = if is_woken { poll_root(future.as_mut(), cx) } else { Poll::Pending };
             // The future may have forked, or code that an event has woken: a child does not get past this.
             self.pool.reactor.assert_not_inherited();
             if let Poll::Ready(output) = polled {

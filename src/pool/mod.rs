@@ -217,7 +217,7 @@ impl Pool {
         };
         sync::lock(&self.stations).iter().filter(|station| !station.idle.is_set()).all(is_still)
             && !(self.reactor.shares.is_any_left() && self.reactor.is_awaited())
-            && !self.workforce().is_some_and(|crew| crew.state.has_injected())
+            && !self.workforce().is_some_and(|crew| crew.state.has_queued())
     }
 
     /// Returns how tasks came to be polled by this pool's threads so far, of whatever executor the tasks are.

@@ -21,7 +21,7 @@ use std::task::Waker;
 
 use super::{Pool, Station};
 use crate::ambient::{self, Ambient};
-use crate::executor::{self, Host, HostGuard};
+use crate::executor::{self, HostGuard};
 use crate::leadership::Rank;
 use crate::reactor::HereGuard;
 use crate::sync::thread_local;
@@ -281,9 +281,10 @@ impl Stay {
         });
         self.lead.set_leads(Arc::as_ptr(&joined.reactor).cast());
         self.shared().join(&joined);
-        executor::here(Host::set_watched);
         // SAFETY: as in `shared`.
-        unsafe { &*Arc::as_ptr(&joined) }
+        let pool = unsafe { &*Arc::as_ptr(&joined) };
+        executor::here(|host| host.set_watched(&pool.deputy.looks));
+        pool
     }
 }
 

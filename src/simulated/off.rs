@@ -36,12 +36,6 @@ pub(crate) fn injector(_is_simulated: bool) -> Injector {
     ConcurrentQueue::unbounded()
 }
 
-/// Returns the tasks of the queue that a runner may take several at a time.
-#[inline]
-pub(crate) fn queue(injector: &Injector) -> &ConcurrentQueue<Runnable> {
-    injector
-}
-
 /// Returns false: no simulation runs on this thread.
 #[inline]
 pub(crate) const fn is_running() -> bool {

@@ -281,12 +281,6 @@ pub(crate) fn injector(is_simulated: bool) -> Injector {
     Injector { queue: ConcurrentQueue::unbounded(), simulated }
 }
 
-/// Returns the tasks of the queue that a runner may take several at a time: none in a simulation.
-#[inline]
-pub(crate) fn queue(injector: &Injector) -> &ConcurrentQueue<Runnable> {
-    &injector.queue
-}
-
 impl Injector {
     #[inline]
     pub(crate) fn push(&self, task: Runnable) -> Result<(), PushError<Runnable>> {

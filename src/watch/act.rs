@@ -58,9 +58,9 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
             pool.reactor.interrupt();
             return pool.leadership.rescue();
         }
-        Step::EndRound(ids) => ids.iter().filter_map(runner_of).for_each(|runner| runner.orders.end_round()),
         Step::AddTaker => return add_worker(pool, false),
         Step::AddStandby => return add_worker(pool, true),
+        Step::WakeStandby(id) => runner_of(id).into_iter().for_each(|runner| runner.wake_standby()),
         Step::EndStandby(id) => runner_of(id).into_iter().for_each(|runner| runner.end_standby()),
         Step::AddRelief => return relief::start(pool),
         Step::HandOver(id) => {

@@ -12,15 +12,14 @@
 //!
 //! | leadership is abandoned, and | the deputy |
 //! |---|---|
-//! | a runner makes progress | asks that runner to look at the reactor between two tasks |
+//! | a runner makes progress | waits: its round ends with the poll that this look has met |
 //! | the pool has no workers | starts a relief |
 //! | too few takers are able to run | starts a taker; if that fails, a relief |
 //! | workers wait for a core, none computes | waits: the first that gets a core leads |
 //! | takers compute, a standby is free or starts | waits: the standby leads |
 //! | takers compute, no standby is free | starts a standby, up to two; if that fails, a relief |
-//! | ... and both standbys compute, all takers for long | counts one more as *extra*: one of the standbys |
 //!
-//! In the last four rows the deputy also starts a relief if a worker starts: its hook may block. No relief is
+//! In the last three rows the deputy also starts a relief if a worker starts: its hook may block. No relief is
 //! started while another one is starting.
 //!
 //! | tasks | the deputy |
@@ -29,8 +28,8 @@
 //! | wait, none was taken since the last look, and a runner sleeps | wakes that runner |
 //! | wait, and all takers are stuck: | |
 //! | ... too few takers are able to run | starts a taker; at `max_threads` a free standby becomes one |
-//! | ... all compute for long, or this lasts for long | counts one more as extra: a standby, or a new taker |
-//! | ... all compute, no standby is free, a source or timer is registered | starts a standby |
+//! | ... and tasks in the injector were not touched | wakes the standby, or starts one if none is free |
+//! | wait, none was taken for long, and all takers are stuck | counts one more taker as *extra* |
 //!
 //! | also | the deputy |
 //! |---|---|
@@ -42,17 +41,17 @@
 //! # How many threads there may be
 //!
 //! Let T be the number of workers that the runtime was built with. A worker is a *taker*, which takes tasks
-//! from the queues, or a *standby*, which only leads and polls the tasks that its own events wake; of these
-//! it puts back the ones that are known to compute.
+//! from all queues, or a *standby*, which leads, and polls what its own events wake and quick tasks of the
+//! injector; to takers it leaves the tasks that are known to compute, or are not known at all.
 //!
 //! - *Workers that block* do not count. If no thread leads, or if tasks wait and all takers are stuck, takers
 //!   are added until T of them are *able*: they run, or would run if they had a core and a task.
 //! - *Workers that wait for a core* are able. Another thread would only compete for the same core.
 //! - *Workers that compute* are able, too. But while all T takers compute no thread would lead, so a standby
 //!   does. A task that was quick so far may occupy it with a long poll; then a second standby leads.
-//! - *Workers that compute for long* keep other tasks waiting. If each of the T computes in one poll for a
-//!   tenth of a second of processor time, there may be one *extra* taker: the standby becomes one, and the
-//!   next standby starts when events wait. Each extra taker doubles the time that counts as long: the number
+//! - *Workers that compute for long* keep others waiting. If all T are stuck, and for a tenth of a second no
+//!   task was taken from a queue in which some wait, or leadership was abandoned, there may be one *extra*
+//!   taker, and one more standby. Each extra one doubles the time that counts as long: the number
 //!   of threads grows with the logarithm of that time, and not with the number of long tasks. If the takers
 //!   have not all computed for a second, one extra taker is given up.
 //!
@@ -63,7 +62,7 @@
 //! | its leader polls a task that blocks, or computes for the first time | two looks, the start of a thread |
 //! | ... and a standby sleeps or is awake | two looks; none if the task is known to be slow |
 //! | a waker, or a task that was quick, occupies the standby too | two more looks, the start of a thread |
-//! | ... and the second standby too | until one of the polls ends, or the takers' have been long |
+//! | ... and the second standby too | until one of the polls ends, or this was so for long |
 //!
 //! # A worked table
 //!
@@ -87,12 +86,12 @@ use std::time::Duration;
 
 use super::observe::{Id, MemberSeen, Snapshot};
 use crate::blocking_threads::LINGER;
-use crate::executor::Caught;
+use crate::executor::{Caught, Waiting};
 use crate::probe::Doing;
 use crate::sync::Instant;
 
-/// Processor time that one poll may use before another thread may run the tasks that wait.
-const LONG_POLL: Duration = Duration::from_millis(100);
+/// How long tasks or events may wait for stuck threads before one more thread may serve them.
+const LONG: Duration = Duration::from_millis(100);
 /// How long a task may sleep beside a worker that has no core before the task is reported. Until then the
 /// task may be waiting for a lock that this worker holds.
 const INNOCENT: Duration = Duration::from_millis(100);
@@ -118,8 +117,8 @@ pub(super) struct Memory {
     starves: bool,
     /// Since when there are more workers than are needed.
     overstaffed: Option<Instant>,
-    /// Since when tasks wait and no worker is left to run them.
-    short_of_hands: Option<Instant>,
+    /// Since when all takers are stuck beside tasks, of which none was taken, or events.
+    waiting: Option<Instant>,
     /// The start of the current second in which standbys stay: set when all takers compute, when events or
     /// tasks have waited for long, and when an extra taker is given up. `None` after a second without any of
     /// these.
@@ -138,14 +137,14 @@ pub(super) enum Step {
     /// Interrupts a leader that sleeps, so that it steals; opens vacant leadership to any rank and wakes a
     /// follower. Fails if leadership is vacant and no follower sleeps.
     Rescue,
-    /// Asks these runners to poll the reactor between two tasks.
-    EndRound(Vec<Id>),
     /// Starts a worker that takes tasks. Fails if there are as many workers as there may be, or the system
     /// has no thread.
     AddTaker,
-    /// Starts a worker that only leads and polls what its events wake. Fails in the same cases.
+    /// Starts a worker that leads, and polls quick tasks only. Fails in the same cases.
     AddStandby,
-    /// Makes a standby take tasks.
+    /// Wakes a standby, to look at the injector.
+    WakeStandby(Id),
+    /// Makes a standby a taker.
     EndStandby(Id),
     /// Starts a thread that only leads.
     AddRelief,
@@ -201,11 +200,10 @@ pub(super) fn decide(seen: &Snapshot, memory: &mut Memory) -> Actions {
     } else {
         memory.look_at_stays(seen, &mut actions);
         (memory.starves, memory.blocked) = (workforce.waits, workforce.blocked);
-        actions.lead = memory.find_leader(seen, &mut workforce);
+        actions.lead = memory.find_leader(seen, &workforce);
         actions.queues.extend(move_tasks(seen));
-        actions.queues.extend(memory.find_taker(seen, &mut workforce));
+        actions.queues.extend(memory.find_taker(seen, &workforce));
     }
-    memory.extra = workforce.extra;
     let keeps_standby = !seen.is_quiet && memory.have_all_computed(seen.now);
     actions.released = memory.let_go(seen, &workforce, keeps_standby);
     actions.has_long_polls = long_polls::judge(seen, &mut memory.unknown);
@@ -218,7 +216,7 @@ fn move_tasks(seen: &Snapshot) -> Vec<Step> {
     let mut steps = Vec::new();
     for (id, queues) in seen.queues.iter().enumerate() {
         steps.extend(queues.has_stuck.then_some(Step::HandOver(id)));
-        steps.extend((queues.is_untouched && queues.is_any_idle).then_some(Step::WakeRunner(id)));
+        steps.extend((queues.is_untouched() && queues.is_any_idle).then_some(Step::WakeRunner(id)));
     }
     steps
 }
@@ -226,7 +224,7 @@ fn move_tasks(seen: &Snapshot) -> Vec<Step> {
 impl Memory {
     /// Forgets everything that is out of date after the deputy has slept or rested.
     pub(super) fn forget(&mut self) {
-        (self.blocked, self.starves, self.blind) = (0, false, None);
+        (self.blocked, self.starves, self.blind, self.waiting) = (0, false, None, None);
     }
 
     /// Returns whether no later look is needed, in a pool that is quiet.
@@ -265,8 +263,8 @@ impl Memory {
         self.busy_since.is_some_and(|last| now - last < SURPLUS_STAYS)
     }
 
-    /// Sets in `workforce` how many extra takers are allowed: as many as before, but one fewer after each
-    /// second in which the takers did not all compute.
+    /// Sets in `workforce` how many extra takers are allowed: one more when tasks or events have waited for
+    /// stuck threads for long, one fewer after each second in which the takers did not all compute.
     fn update_extra(&mut self, seen: &Snapshot, workforce: &mut Workforce) {
         workforce.extra = self.extra;
         if workforce.do_all_compute() {
@@ -275,22 +273,29 @@ impl Memory {
             self.busy_since = (self.extra > 0).then_some(seen.now);
             workforce.extra = self.extra.saturating_sub(1);
         }
+        if !workforce.are_all_stuck() || !(seen.tasks.is_untouched() || seen.is_abandoned) {
+            self.waiting = None;
+        } else if seen.now - *self.waiting.get_or_insert(seen.now) >= LONG * (1 << self.extra.min(16)) {
+            (self.waiting, self.busy_since) = (Some(seen.now), Some(seen.now));
+            workforce.extra += usize::from(workforce.may_grow);
+        }
+        self.extra = workforce.extra;
     }
 
     /// Returns the alternatives for events that wait, if leadership is abandoned: a rescue first, and then
-    /// what the table says. If all takers compute for long, also allows one more as extra.
-    fn find_leader(&mut self, seen: &Snapshot, workforce: &mut Workforce) -> Vec<Step> {
+    /// what the table says.
+    fn find_leader(&mut self, seen: &Snapshot, workforce: &Workforce) -> Vec<Step> {
         if !seen.is_abandoned {
             self.blind = None;
             return Vec::new();
         }
         let blind = seen.now - *self.blind.get_or_insert(seen.now);
-        let moving: Vec<_> = (0..seen.members.len()).filter(|id| seen.members[*id].has_moved).collect();
+        let moves = seen.members.iter().any(|member| member.has_moved);
         // If no more workers are allowed, or one starts, a relief leads. A single relief is enough as long as
         // leadership has not been abandoned for `BUSY_BEFORE_RELIEF`.
         let is_led = seen.reliefs > 0 && blind < BUSY_BEFORE_RELIEF;
-        let (step, wants_relief) = if !moving.is_empty() {
-            (Some(Step::EndRound(moving)), false)
+        let (step, wants_relief) = if moves {
+            (None, false)
         } else if seen.crew.is_none() {
             (None, true)
         } else if workforce.is_short() {
@@ -301,7 +306,7 @@ impl Memory {
             (None, !is_led && workforce.starting > 0)
         } else {
             self.busy_since = Some(seen.now);
-            let step = workforce.next_standby();
+            let step = workforce.needs_standby().then_some(Step::AddStandby);
             let is_wanted = step.is_some() || workforce.starting > 0;
             (step, !is_led && is_wanted)
         };
@@ -319,31 +324,25 @@ impl Memory {
         plan
     }
 
-    /// Returns how tasks that wait get one more thread, by the table, if all takers are stuck. If these have
-    /// computed for long, or this lasts for long, also allows one more taker as extra.
-    fn find_taker(&mut self, seen: &Snapshot, workforce: &mut Workforce) -> Option<Step> {
+    /// Returns how tasks that wait get one more thread, by the table, if all takers are stuck.
+    fn find_taker(&self, seen: &Snapshot, workforce: &Workforce) -> Option<Step> {
         // A worker that starts counts as free.
-        if !seen.has_injected || workforce.stuck < workforce.live {
-            self.short_of_hands = None;
+        if !seen.tasks.has_tasks() || !workforce.are_all_stuck() {
             return None;
         }
-        let lasted = seen.now - *self.short_of_hands.get_or_insert(seen.now);
         if workforce.is_short() {
             return Some(match workforce.standby {
                 Some((true, id)) if !workforce.may_grow => Step::EndStandby(id),
                 _ => Step::AddTaker,
             });
         }
-        // Processor time alone is not enough: a task that naps again and again, or a thread without a core,
-        // uses little of it. So ten times as much wall-clock time counts as long, too.
-        if workforce.is_long(workforce.wanted()) || lasted / 10 >= workforce.long() {
-            self.busy_since = Some(seen.now);
-            return workforce.next_taker();
+        if seen.tasks.injected != Waiting::Untouched {
+            return None;
         }
-        // Perhaps a guest leads, and leaves the tasks that it wakes to the takers. A standby takes leadership
-        // from the guest.
-        let is_wanted = seen.is_needed && workforce.do_all_compute();
-        is_wanted.then(|| workforce.next_standby()).flatten()
+        match workforce.standby {
+            Some((true, id)) => Some(Step::WakeStandby(id)),
+            _ => (workforce.do_all_compute() && workforce.needs_standby()).then_some(Step::AddStandby),
+        }
     }
 
     /// Returns the replacements to release. If there have been more workers than are needed for a second,
@@ -377,9 +376,8 @@ impl Memory {
 struct Workforce {
     /// Threads that take no task from a queue at the moment: they are stuck in a task, or standbys.
     stuck: usize,
-    /// Processor time that each taker that is stuck in a task and does not block has used in its present
-    /// poll, longest first.
-    computed: Vec<Duration>,
+    /// Takers that are stuck in a task and do not block.
+    busy: usize,
     /// A runner computes.
     computes: bool,
     /// Threads that block in a task, a waker or a park hook.
@@ -411,7 +409,6 @@ impl Workforce {
         let mut workforce = Self { live: crew.live, usual: crew.threads, starting, ..Self::default() };
         members.for_each(|(id, member)| workforce.count(id, member));
         workforce.may_grow = crew.live < crew.max_threads;
-        workforce.computed.sort_unstable_by(|a, b| b.cmp(a));
         workforce
     }
 
@@ -425,7 +422,7 @@ impl Workforce {
         self.waits |= is_stuck && doing == Some(Doing::Waits);
         self.stuck += usize::from(is_stuck || member.is_standby);
         if !member.is_standby {
-            self.computed.extend((is_stuck && !blocks).then_some(member.computed));
+            self.busy += usize::from(is_stuck && !blocks);
         } else if !blocks {
             self.standbys += 1;
             self.standby = self.standby.max(Some((!computes, id)));
@@ -437,21 +434,15 @@ impl Workforce {
         self.usual + self.extra
     }
 
-    /// Returns the processor time from which on a poll is long.
-    fn long(&self) -> Duration {
-        LONG_POLL * (1 << self.extra.min(16))
-    }
-
-    /// Returns whether at least `threads` takers have each computed for long in their present poll.
-    fn is_long(&self, threads: usize) -> bool {
-        let least = threads.checked_sub(1).and_then(|at| self.computed.get(at));
-        least.is_some_and(|computed| *computed >= self.long())
+    /// Returns whether no worker will take a task from a queue before its poll ends.
+    fn are_all_stuck(&self) -> bool {
+        self.live > 0 && self.stuck >= self.live
     }
 
     /// Returns whether a thread computes, and as many takers as there should be compute, doze or wait for a
     /// core.
     fn do_all_compute(&self) -> bool {
-        self.computes && self.computed.len() >= self.wanted()
+        self.computes && self.busy >= self.wanted()
     }
 
     /// Returns how many workers take tasks, and run, or would run if they had a core and a task. A worker
@@ -460,32 +451,16 @@ impl Workforce {
         self.live.saturating_sub(self.blocked + self.standbys)
     }
 
-    /// Returns whether too few takers are able to run, and no worker waits for a core.
+    /// Returns whether too few takers are able to run. While a worker waits for a core, no more are needed than
+    /// usual.
     fn is_short(&self) -> bool {
-        self.takers() < self.wanted() && !self.waits
+        self.takers() < self.wanted() && (self.extra > 0 || !self.waits)
     }
 
-    /// Returns the step that brings one more standby. `None` if one is free or starts. If there are
-    /// [`STANDBYS`] and the takers have computed for long, one of the standbys becomes an extra taker first.
-    fn next_standby(&mut self) -> Option<Step> {
-        if self.standby.is_some_and(|(is_free, _)| is_free) || self.starting > 0 {
-            None
-        } else if self.standbys < STANDBYS {
-            Some(Step::AddStandby)
-        } else {
-            self.is_long(self.wanted()).then(|| self.next_taker()).flatten()
-        }
-    }
-
-    /// Returns the step that brings one more taker as extra: a standby becomes one, or a worker starts.
-    fn next_taker(&mut self) -> Option<Step> {
-        let step = match self.standby {
-            Some((_, id)) => Step::EndStandby(id),
-            None if self.takers() > self.wanted() => return None,
-            None => Step::AddTaker,
-        };
-        self.extra += usize::from(step != Step::AddTaker || self.may_grow);
-        Some(step)
+    /// Returns whether one more standby is needed: none is free or starts, and there are not too many.
+    fn needs_standby(&self) -> bool {
+        let is_any_free = self.standby.is_some_and(|(is_free, _)| is_free) || self.starting > 0;
+        !is_any_free && self.standbys < STANDBYS + self.extra
     }
 
     /// Returns how many workers there may be beyond the usual number: replacements for threads that block,

@@ -39,16 +39,17 @@ pub(super) struct Snapshot {
     pub(super) starting_reliefs: usize,
     /// `None` in a pool without workers.
     pub(super) crew: Option<Staff>,
-    /// Tasks wait that any worker could take.
-    pub(super) has_injected: bool,
+    /// The tasks that wait for the workers.
+    pub(super) tasks: Queues,
     pub(super) members: Vec<MemberSeen>,
+    /// The tasks of each executor that threads of this pool run.
     pub(super) queues: Vec<Queues>,
 }
 
 impl Snapshot {
     /// Returns whether a runner sleeps beside tasks that it could take.
     pub(super) fn is_open(&self) -> bool {
-        self.queues.iter().any(|queues| queues.has_injected && queues.is_any_idle)
+        self.queues.iter().any(|queues| queues.has_tasks() && queues.is_any_idle)
     }
 }
 
@@ -198,7 +199,7 @@ impl Observer {
             reliefs,
             starting_reliefs: reliefs.saturating_sub(begun),
             crew: None,
-            has_injected: false,
+            tasks: Queues::default(),
             members: Vec::new(),
             queues: Vec::new(),
         };
@@ -235,10 +236,8 @@ impl Observer {
         }
         if let Some(crew) = pool.workforce() {
             seen.crew = Some(crew.staff());
-            // Tasks that this look moves to the injector count as well.
             let own = scene.queues.iter().position(|(state, _)| crew.runs(state));
-            seen.has_injected =
-                crew.state.has_injected() || own.is_some_and(|own| seen.queues[own].has_injected);
+            seen.tasks = own.map_or_else(Queues::default, |own| seen.queues[own].clone());
         }
         (seen, scene)
     }

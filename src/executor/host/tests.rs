@@ -78,7 +78,7 @@ impl Scene {
     /// Begins a `block_on` that a deputy watches.
     fn watched() -> Self {
         let scene = Self::new();
-        here(Host::set_watched);
+        watch_here();
         scene
     }
 
@@ -106,7 +106,7 @@ fn task() -> Runnable {
 /// Returns how many tasks are in the runner's slot, in its ring, and in the injector.
 fn tasks(hosted: &Hosted) -> (usize, usize, usize) {
     let Hosted { state, runner } = hosted;
-    (usize::from(!runner.slot.is_empty()), runner.ring.len(), state.injected())
+    (usize::from(!runner.slot.is_empty()), runner.ring.len(), state.queued())
 }
 
 /// Wakes a task on this thread; the task wakes itself if `while_running`.
@@ -214,7 +214,7 @@ fn what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     drop(visit);
     wakes(&state, false);
     assert_eq!(tasks(&hosted), (0, 0, 2), "it is not watched");
-    here(Host::set_watched);
+    watch_here();
     let poll = polls(&hosted.runner);
     with_running(|runner| assert!(runner.is_some_and(|runner| ptr::eq(runner, &*hosted.runner))));
     wakes(&state, true);
@@ -225,7 +225,7 @@ fn what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     assert_eq!(tasks(&hosted), (1, 2, 2));
     let other = StateRef::shared();
     wakes(&other, false);
-    assert_eq!((tasks(&hosted), other.injected()), ((1, 2, 2), 1), "that executor has no runner here");
+    assert_eq!((tasks(&hosted), other.queued()), ((1, 2, 2), 1), "that executor has no runner here");
     polled(poll);
     assert!(!is_woken());
 }

@@ -3,9 +3,8 @@
 //!
 //! | bit | meaning | set by | cleared by |
 //! |---|---|---|---|
-//! | `ROOT_IS_DUE` | poll the future that `run` drives: it was woken | its waker; the deputy | own thread |
+//! | `ROOT_IS_DUE` | poll the future that `run` drives: it was woken | its waker | own thread |
 //! | `SEARCH` | look for tasks everywhere | own thread, called while it slept; the deputy | own thread |
-//! | `END_ROUND` | poll the reactor before the next task | the deputy, with `ROOT_IS_DUE` | own thread |
 //! | `LEFT` | forget the runner: its `run` has moved or is gone | any thread with the `run` | no thread |
 //!
 //! A thread that takes or finds a bit sees the writes that preceded the setting of the bit. Each change is a
@@ -15,8 +14,7 @@ use crate::sync::{AtomicU32, Ordering};
 
 const ROOT_IS_DUE: u32 = 1 << 0;
 const SEARCH: u32 = 1 << 1;
-const END_ROUND: u32 = 1 << 2;
-const LEFT: u32 = 1 << 3;
+const LEFT: u32 = 1 << 2;
 
 /// The word.
 #[derive(Debug)]
@@ -80,20 +78,6 @@ impl Orders {
         self.take(SEARCH)
     }
 
-    /// Orders the thread to poll the reactor before the next task, because no thread has led for a tick. A
-    /// thread that polls no task polls the reactor anyway, and then once more. The thread takes `ROOT_IS_DUE`
-    /// between two tasks, and then looks for `END_ROUND`. So its future is polled for nothing, which costs
-    /// less than another test between all tasks.
-    pub(crate) fn end_round(&self) {
-        self.give(END_ROUND | ROOT_IS_DUE);
-    }
-
-    #[inline]
-    #[must_use]
-    pub(crate) fn take_end_round(&self) -> bool {
-        self.take(END_ROUND)
-    }
-
     pub(crate) fn set_left(&self) {
         self.give(LEFT);
     }
@@ -121,18 +105,10 @@ mod tests {
     fn each_order_changes_its_bits_and_leaves_the_others() {
         type Give = fn(&Orders);
         type Take = fn(&Orders) -> bool;
-        let given: [(u32, Give); 4] = [
-            (ROOT_IS_DUE, Orders::wake_root),
-            (SEARCH, Orders::search),
-            (END_ROUND | ROOT_IS_DUE, Orders::end_round),
-            (LEFT, Orders::set_left),
-        ];
-        let taken: [(u32, Take); 3] = [
-            (ROOT_IS_DUE, Orders::take_root),
-            (SEARCH, Orders::take_search),
-            (END_ROUND, Orders::take_end_round),
-        ];
-        for before in 0..16 {
+        let given: [(u32, Give); 3] =
+            [(ROOT_IS_DUE, Orders::wake_root), (SEARCH, Orders::search), (LEFT, Orders::set_left)];
+        let taken: [(u32, Take); 2] = [(ROOT_IS_DUE, Orders::take_root), (SEARCH, Orders::take_search)];
+        for before in 0..8 {
             for (bits, give) in given {
                 let orders = orders(before);
                 give(&orders);

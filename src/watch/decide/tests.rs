@@ -3,7 +3,7 @@
 
 use super::Step::*;
 use super::*;
-use crate::executor::Queues;
+use crate::executor::{Queues, Waiting};
 use crate::pool::Staff;
 use crate::sync::Instant;
 
@@ -19,7 +19,7 @@ fn nothing(now: Instant) -> Snapshot {
         reliefs: 0,
         starting_reliefs: 0,
         crew: None,
-        has_injected: false,
+        tasks: Queues::default(),
         members: Vec::new(),
         queues: Vec::new(),
     }
@@ -81,8 +81,14 @@ impl Snapshot {
         self
     }
 
+    /// Tasks wait in the injector, and none was taken since the last look.
     fn surplus(self) -> Self {
-        Self { has_injected: true, ..self }
+        Self { tasks: Queues { injected: Waiting::Untouched, ..Queues::default() }, ..self }
+    }
+
+    /// The same in the slow queue.
+    fn slow(self) -> Self {
+        Self { tasks: Queues { slow: Waiting::Untouched, ..Queues::default() }, ..self }
     }
 
     fn full(self) -> Self {
@@ -146,9 +152,8 @@ fn polls_are_long_where_threads_are_busy_and_use_sixteen_microseconds_for_each()
 fn leadership_is_given_to_whatever_thread_can_have_it() {
     let two = |doing: fn() -> MemberSeen| crew([doing(), doing()]).abandoned();
     let little: fn() -> MemberSeen = || computes(LITTLE);
-    let long: fn() -> MemberSeen = || computes(LONG_POLL);
-    let of_three = |second, third| crew([long(), second, third]).abandoned();
-    let one_busy = |doing: fn() -> MemberSeen| of_three(long(), standby(doing()));
+    let of_three = |second, third| crew([little(), second, third]).abandoned();
+    let one_busy = |doing: fn() -> MemberSeen| of_three(little(), standby(doing()));
     let both_busy = |taker: fn() -> MemberSeen, other: fn() -> MemberSeen| {
         crew([taker(), taker(), standby(little()), standby(other())]).abandoned()
     };
@@ -157,7 +162,7 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
     let starts = both_busy(little, little).starting(1);
     let rows: Vec<(&str, Snapshot, Vec<Step>)> = vec![
         ("it is led", crew([blocks(), blocks()]), vec![]),
-        ("one moves", crew([blocks(), moves()]).abandoned(), vec![Rescue, EndRound(vec![1])]),
+        ("one moves", crew([blocks(), moves()]).abandoned(), vec![Rescue]),
         ("blocked", two(blocks), vec![Rescue, AddTaker, AddRelief]),
         ("blocked, relief starting", two(blocks).reliefs(1, 1), vec![Rescue, AddTaker]),
         ("blocked, relief blocked too", two(blocks).reliefs(1, 0), vec![Rescue, AddTaker, AddRelief]),
@@ -175,7 +180,6 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
         ("both standbys compute", both_busy(little, little), vec![Rescue]),
         ("one of them blocks", both_busy(little, blocks), vec![Rescue, AddStandby, AddRelief]),
         ("one is short", of_three(blocks(), standby(little())), vec![Rescue, AddTaker, AddRelief]),
-        ("all takers compute for long", both_busy(long, little), vec![Rescue, EndStandby(3), AddRelief]),
         (
             "both standbys compute, and one starts",
             both_busy(little, little).starting(1),
@@ -194,6 +198,11 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
     for (name, seen, steps) in rows {
         assert_eq!(first(&seen).lead, steps, "{name}");
     }
+    // If nothing leads for long, there may be more takers and more standbys.
+    assert_eq!(lasting(&both_busy(little, little), LONG - TICK).lead, [Rescue]);
+    assert_eq!(lasting(&both_busy(little, little), LONG).lead, [Rescue, AddTaker, AddRelief]);
+    let three = [little(), little(), little(), standby(little()), standby(little())];
+    assert_eq!(lasting(&crew(three).abandoned(), LONG).lead, [Rescue, AddStandby, AddRelief]);
     // How long the deputy waits for a relief.
     let led = two(little).reliefs(1, 0);
     assert_eq!(lasting(&led, BUSY_BEFORE_RELIEF - TICK).lead, [Rescue, AddStandby]);
@@ -214,49 +223,50 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
 #[test]
 fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
     let little = || computes(LITTLE);
-    let long = || computes(LONG_POLL);
-    let unneeded = |seen| Snapshot { is_needed: false, ..seen };
-    let beside = |second, third| crew([little(), second, standby(third)]).surplus();
+    let beside = |second, third| crew([little(), second, standby(third)]);
     let none = || vec![];
+    let touched = |seen: Snapshot| {
+        let tasks = Queues { injected: Waiting::Some, slow: Waiting::Some, ..Queues::default() };
+        Snapshot { tasks, ..seen }
+    };
     let rows: Vec<(&str, Snapshot, Vec<Step>)> = vec![
         ("nothing waits", crew([blocks(), blocks()]), none()),
         ("one is not stuck", crew([blocks(), idle()]).surplus(), none()),
         ("blocked", crew([blocks(), blocks()]).surplus(), vec![AddTaker]),
+        ("blocked, beside slow tasks", crew([blocks(), blocks()]).slow(), vec![AddTaker]),
+        ("blocked, and one was taken", touched(crew([blocks(), blocks()])), vec![AddTaker]),
         ("blocked, and one without a core", crew([blocks(), waits()]).surplus(), none()),
         ("compute", crew([little(), little()]).surplus(), vec![AddStandby]),
-        ("compute, and no events", unneeded(crew([little(), little()]).surplus()), none()),
-        ("compute, beside a standby", beside(little(), idle()), none()),
-        ("compute, and so does the standby", beside(little(), little()), vec![AddStandby]),
-        ("one computes for long", crew([little(), long()]).surplus(), vec![AddStandby]),
-        ("compute for long", crew([long(), long()]).surplus(), vec![AddTaker]),
-        ("compute for long, and no events", unneeded(crew([long(), long()]).surplus()), vec![AddTaker]),
+        ("compute, and one was taken", touched(crew([little(), little()])), none()),
+        ("compute, beside slow tasks", crew([little(), little()]).slow(), none()),
+        ("compute, beside a standby", beside(little(), idle()).surplus(), vec![WakeStandby(2)]),
+        ("compute, beside a standby, and one was taken", touched(beside(little(), idle())), none()),
+        ("compute, beside a standby and slow tasks", beside(little(), idle()).slow(), none()),
+        ("compute, and so does the standby", beside(little(), little()).surplus(), vec![AddStandby]),
         (
-            "compute for long beside standbys",
-            crew([long(), long(), standby(little()), standby(idle())]).surplus(),
-            vec![EndStandby(3)],
+            "compute, and so do both standbys",
+            crew([little(), little(), standby(little()), standby(little())]).surplus(),
+            none(),
         ),
-        ("... that are busy", crew([long(), long(), standby(little())]).surplus(), vec![EndStandby(2)]),
-        ("... that block", crew([long(), long(), standby(blocks())]).surplus(), vec![AddTaker]),
-        ("one blocks beside a standby", beside(blocks(), idle()), vec![AddTaker]),
-        ("... and there may be no more", beside(blocks(), idle()).full(), vec![EndStandby(2)]),
-        ("... and the standby computes", beside(blocks(), little()).full(), vec![AddTaker]),
+        ("one has no core, beside a standby", beside(waits(), idle()).surplus(), vec![WakeStandby(2)]),
+        ("one blocks beside a standby", beside(blocks(), idle()).surplus(), vec![AddTaker]),
+        ("... and there may be no more", beside(blocks(), idle()).surplus().full(), vec![EndStandby(2)]),
+        ("... and the standby computes", beside(blocks(), little()).surplus().full(), vec![AddTaker]),
         ("one starts", crew([blocks(), blocks()]).surplus().starting(1), none()),
     ];
-    for (name, seen, mut steps) in rows {
-        if !seen.is_needed {
-            steps.insert(0, DismissReliefs);
-        }
+    for (name, seen, steps) in rows {
         assert_eq!(first(&seen).queues, steps, "{name}");
     }
-    // By the clock on the wall, ten times as late.
-    let waiting = crew([waits(), waits()]).surplus();
-    assert_eq!(lasting(&waiting, 10 * LONG_POLL - TICK).queues, []);
-    assert_eq!(lasting(&waiting, 10 * LONG_POLL).queues, [AddTaker]);
-    // From when on tasks wait.
-    let mut memory = Memory::default();
-    decide(&waiting, &mut memory);
-    decide(&crew([waits(), waits()]).after(LONG_POLL), &mut memory);
-    assert_eq!(decide(&waiting.clone().after(10 * LONG_POLL), &mut memory).queues, []);
+    // One more taker comes after a while, if none was taken from one of the queues.
+    for waiting in [crew([waits(), little()]).slow(), beside(little(), idle()).slow()] {
+        assert_eq!(lasting(&waiting, LONG - TICK).queues, []);
+        assert_eq!(lasting(&waiting, LONG).queues, [AddTaker]);
+        let mut memory = Memory::default();
+        decide(&waiting, &mut memory);
+        decide(&touched(waiting.clone()).after(LONG / 2), &mut memory);
+        assert_eq!(decide(&waiting.clone().after(LONG), &mut memory).queues, []);
+    }
+    assert_eq!(lasting(&crew([little(), little()]).slow().full(), LONG).queues, []);
 }
 
 /// A row of the worked table: the scene, what [`Workforce`] counts in it, and what is decided.
@@ -275,7 +285,7 @@ fn the_worked_table() {
             crew([little(), little(), standby(idle())]),
             [3, 3, 2, 1],
             vec![],
-            vec![],
+            vec![WakeStandby(2)],
         ),
         (
             "both compute, and the standby too",
@@ -344,23 +354,21 @@ fn takers_that_are_too_many_go_before_standbys() {
 fn each_extra_taker_doubles_what_is_long() {
     let mut memory = Memory::default();
     let start = Instant::now();
-    let busy = |threads: usize, computed: Duration, looks: u32| {
-        let all = (0..threads).map(|_| computes(computed)).chain([standby(idle())]);
-        let seen = crew(all).surplus().with_crew(|crew| crew.max_threads = 100);
-        Snapshot { now: start + looks * TICK, ..seen }
-    };
-    let almost = |long: Duration| long - Duration::from_nanos(1);
-    for (look, (threads, long)) in
-        [(2, LONG_POLL), (3, 2 * LONG_POLL), (4, 4 * LONG_POLL)].into_iter().enumerate()
-    {
-        let look = look as u32 + 1;
-        assert_eq!(decide(&busy(threads, almost(long), look), &mut memory).queues, [], "{threads}");
-        let steps = decide(&busy(threads, long, look), &mut memory).queues;
-        assert_eq!((memory.extra, steps), (threads - 1, vec![EndStandby(threads)]), "{threads}");
+    let mut now = start;
+    for extra in 0..3 {
+        let all = (0..2 + extra).map(|_| computes(LITTLE)).chain([standby(idle())]);
+        let seen = crew(all).slow().with_crew(|crew| crew.max_threads = 100);
+        let long = LONG * (1 << extra);
+        let mut steps = |passed| decide(&Snapshot { now: now + passed, ..seen.clone() }, &mut memory).queues;
+        assert_eq!(
+            [steps(Duration::ZERO), steps(long - TICK), steps(long)],
+            [vec![], vec![], vec![AddTaker]]
+        );
+        assert_eq!(memory.extra, extra + 1);
+        now += long;
     }
-    assert_eq!(memory.extra, 3);
-    for (seconds, extra) in [(2, 2), (3, 1), (4, 0), (5, 0)] {
-        let free = Snapshot { now: start + seconds * SURPLUS_STAYS, ..crew([idle(), idle()]) };
+    for (seconds, extra) in [(1, 3), (2, 2), (3, 1), (4, 0), (5, 0)] {
+        let free = Snapshot { now: now + seconds * SURPLUS_STAYS - TICK, ..crew([idle(), idle()]) };
         decide(&free, &mut memory);
         assert_eq!(memory.extra, extra);
     }
@@ -369,12 +377,15 @@ fn each_extra_taker_doubles_what_is_long() {
 
 #[test]
 fn tasks_move_to_threads_that_are_free() {
-    let none = Queues { has_injected: true, is_untouched: true, is_any_idle: false, has_stuck: false };
+    let none = Queues { injected: Waiting::Untouched, ..Queues::default() };
     let steps = |queues: Queues| first(&Snapshot { queues: vec![queues], ..crew([idle()]) }).queues;
     assert_eq!(steps(none.clone()), []);
     assert_eq!(steps(Queues { has_stuck: true, ..none.clone() }), [HandOver(0)]);
-    assert_eq!(steps(Queues { is_any_idle: true, ..none.clone() }), [WakeRunner(0)]);
-    assert_eq!(steps(Queues { is_any_idle: true, is_untouched: false, ..none }), []);
+    let idle = Queues { is_any_idle: true, ..none };
+    assert_eq!(steps(idle.clone()), [WakeRunner(0)]);
+    assert_eq!(steps(Queues { injected: Waiting::Some, ..idle.clone() }), []);
+    let slow = |slow| Queues { injected: Waiting::None, slow, ..idle.clone() };
+    assert_eq!([steps(slow(Waiting::Untouched)), steps(slow(Waiting::Some))], [vec![WakeRunner(0)], vec![]]);
 }
 
 #[test]

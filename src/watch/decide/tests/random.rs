@@ -40,7 +40,7 @@ struct World {
     reliefs: usize,
     starting_reliefs: usize,
     is_abandoned: bool,
-    has_injected: bool,
+    tasks: Queues,
 }
 
 impl World {
@@ -59,7 +59,7 @@ impl World {
             reliefs: 0,
             starting_reliefs: 0,
             is_abandoned: false,
-            has_injected: false,
+            tasks: Queues::default(),
             dice,
         }
     }
@@ -105,7 +105,9 @@ impl World {
         }
         if self.dice.draw_one_in(4) {
             self.is_abandoned = self.dice.draw_one_in(2);
-            self.has_injected = self.dice.draw_one_in(2);
+            let mut waiting =
+                || [Waiting::None, Waiting::None, Waiting::Some, Waiting::Untouched][self.dice.below(4)];
+            self.tasks = Queues { injected: waiting(), slow: waiting(), ..Queues::default() };
         }
     }
 
@@ -119,10 +121,9 @@ impl World {
         });
         let members = members.collect();
         let queues = (0..2).map(|_| Queues {
-            has_injected: self.has_injected,
-            is_untouched: self.has_injected && !dice.draw_one_in(4),
             is_any_idle: dice.draw_one_in(2),
-            has_stuck: self.has_injected && dice.draw_one_in(4),
+            has_stuck: self.tasks.has_tasks() && dice.draw_one_in(4),
+            ..self.tasks.clone()
         });
         let queues = queues.collect();
         Snapshot {
@@ -132,7 +133,7 @@ impl World {
             reliefs: self.reliefs,
             starting_reliefs: self.starting_reliefs,
             crew,
-            has_injected: self.has_injected,
+            tasks: self.tasks.clone(),
             members,
             queues,
             ..nothing(self.now)
@@ -161,7 +162,7 @@ impl World {
                 self.starting_reliefs += 1;
             }
             DismissReliefs => (self.reliefs, self.starting_reliefs) = (0, 0),
-            EndRound(_) | HandOver(_) | WakeRunner(_) => {}
+            WakeStandby(_) | HandOver(_) | WakeRunner(_) => {}
         }
         true
     }
@@ -172,7 +173,7 @@ fn name(step: &Step) -> &'static str {
     match step {
         DismissReliefs => "dismiss",
         Rescue => "rescue",
-        EndRound(_) => "end round",
+        WakeStandby(_) => "wake standby",
         AddTaker => "add taker",
         AddStandby => "add standby",
         EndStandby(_) => "end standby",
@@ -188,12 +189,12 @@ fn is_thread_on_its_way(seen: &Snapshot, extra: usize) -> bool {
     let starting = seen.crew.as_ref().is_some_and(|crew| crew.live > seen.members.len());
     // Both standbys compute: one of them comes after its task, unless all compute for long.
     let workforce = Workforce { extra, ..Workforce::of(seen) };
-    let are_standbys_busy = seen.crew.is_some() && workforce.standbys >= STANDBYS;
+    let are_standbys_busy = seen.crew.is_some() && workforce.standbys >= STANDBYS + extra;
     starting || are_standbys_busy || seen.reliefs > 0 || seen.members.iter().any(comes)
 }
 
 /// Asserts the rules that hold for every look.
-fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], before: usize, is_calm: bool) {
+fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], extra: usize) {
     let context = || format!("{seen:#?}\n{actions:#?}\n{taken:#?}");
     let added = taken.iter().filter(|(step, done)| *done && step.starts_worker()).count();
     assert!(added <= 1, "more than one worker at a look: {}", context());
@@ -205,19 +206,19 @@ fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], before: usi
         let standbys: Vec<_> = seen.members.iter().filter(|it| it.is_standby && !blocks(it)).collect();
         if taken.iter().any(|(step, done)| *done && *step == AddStandby) {
             let are_busy = standbys.iter().all(|it| it.doing == Some(Doing::Computes));
-            assert!(standbys.len() < STANDBYS && are_busy, "too many: {}", context());
+            assert!(standbys.len() < STANDBYS + extra && are_busy, "too many: {}", context());
         } else {
             let takers = crew.live - blocked - standbys.len();
-            assert!(!is_calm || takers < crew.threads, "too many: {}", context());
+            assert!(takers < crew.threads + extra, "too many: {}", context());
         }
-        assert!(seen.is_abandoned || seen.has_injected, "without need: {}", context());
+        assert!(seen.is_abandoned || seen.tasks.has_tasks(), "without need: {}", context());
     }
     let relief = taken.iter().any(|(step, _)| *step == AddRelief);
     assert!(!relief || seen.is_abandoned && seen.starting_reliefs == 0, "{}", context());
     if seen.is_abandoned {
         assert_eq!(actions.lead.first(), Some(&Rescue), "{}", context());
         let done = taken.iter().any(|(step, done)| *done && actions.lead.contains(step));
-        assert!(done || is_thread_on_its_way(seen, before), "events wait: {}", context());
+        assert!(done || is_thread_on_its_way(seen, extra), "events wait: {}", context());
     }
 }
 
@@ -239,14 +240,11 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
                 taken.push((step.clone(), done));
                 done
             });
-            check(&seen, &actions, &taken, before, world.is_calm);
-            // Tasks wait, and each worker blocks, or has computed for longer than any number of threads makes
-            // long.
-            let is_lost = |it: &MemberSeen| {
-                let blocks = it.doing == Some(Doing::Blocks);
-                (blocks || it.computed > 512 * LONG_POLL) && it.is_at_work
-            };
-            let crew = seen.crew.as_ref().filter(|crew| seen.has_injected && crew.live < crew.max_threads);
+            check(&seen, &actions, &taken, memory.extra);
+            // Tasks wait, and each worker blocks.
+            let is_lost = |it: &MemberSeen| it.doing == Some(Doing::Blocks) && it.is_at_work;
+            let crew =
+                seen.crew.as_ref().filter(|crew| seen.tasks.has_tasks() && crew.live < crew.max_threads);
             let takes_none = |it: &MemberSeen| it.is_standby && it.doing != Some(Doing::Waits);
             let all_lost = seen.members.iter().all(|it| is_lost(it) || takes_none(it));
             let all_lost = all_lost && world.starting.len() <= 1;
@@ -270,7 +268,7 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
 fn all_is_well(mut world: World, mut memory: Memory, seed: u64) {
     let back = |it: &MemberSeen| MemberSeen { has_moved: true, doing: None, is_below: false, ..it.clone() };
     world.runners.iter_mut().for_each(|it| *it = back(it));
-    (world.is_abandoned, world.has_injected) = (false, false);
+    (world.is_abandoned, world.tasks) = (false, Queues::default());
     world.starting.clear();
     for look in 0..60 {
         let crew = world.snapshot().crew;
