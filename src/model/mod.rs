@@ -32,6 +32,7 @@ mod deputies;
 mod dismissed;
 mod drains;
 mod ends;
+mod fairness;
 mod foreign;
 mod guest;
 mod mixed;

@@ -228,7 +228,7 @@ pub(crate) fn is_at_rest(runtime: &Runtime) -> bool {
     });
     pool.is_quiet()
         && are_empty
-        && !state.has_injected()
+        && !state.has_queued()
         && state.unfinished() == Some(0)
         && state.idle.waiting().len() >= takers
 }

@@ -239,16 +239,16 @@ impl Memory {
         live < threads + self.blocked
     }
 
-    /// Has tasks that block or compute marked as slow, and lists the threads in known code for reports of
-    /// stalls. A thread that has blocked for less than [`INNOCENT`] is not listed if a worker had no core
+    /// Has tasks marked as slow that block, or have computed for a tick in one poll, and lists the threads in
+    /// known code for reports of stalls. A thread that has blocked for less than [`INNOCENT`] is not listed if a worker had no core
     /// at the last look.
     fn look_at_stays(&self, seen: &Snapshot, actions: &mut Actions) {
         for (id, member) in seen.members.iter().enumerate() {
             let Some(doing) = member.doing else { continue };
             let caught = match doing {
                 Doing::Blocks => Some(Caught::Blocking),
-                Doing::Computes => Some(Caught::Computing),
-                Doing::Waits | Doing::Dozes => None,
+                Doing::Computes if member.computed >= seen.tick => Some(Caught::Computing),
+                Doing::Computes | Doing::Waits | Doing::Dozes => None,
             };
             actions.marks.extend(caught.filter(|_| member.is_task).map(|caught| (id, caught)));
             // A thread that sleeps while a worker waits for a core may wait for a lock that the worker holds.

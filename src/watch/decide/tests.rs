@@ -420,7 +420,9 @@ fn a_stay_is_marked_and_reported() {
         (actions.marks, actions.stalls.contains(&0))
     };
     assert_eq!(doing(Doing::Blocks), (vec![(0, Caught::Blocking)], true));
-    assert_eq!(doing(Doing::Computes), (vec![(0, Caught::Computing)], true));
+    assert_eq!(doing(Doing::Computes), (vec![], true), "it has used less than a tick");
+    let computes = MemberSeen { is_task: true, ..computes(TICK) };
+    assert_eq!(first(&with(&computes)).marks, [(0, Caught::Computing)]);
     assert_eq!(doing(Doing::Waits), (vec![], true));
     assert_eq!(doing(Doing::Dozes), (vec![], true));
     let future = first(&with(&MemberSeen { is_task: false, ..stay.clone() }));
