@@ -11,6 +11,7 @@
 //! | [`records`] | the place of all records, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
 //! | [`share`] | the events that one thread has taken along, and how others steal them |
+//! | [`table`] | the place of all shares, so that a look visits those in use |
 //! | [`slumber`] | whether the leader sleeps, so that other threads know whether to ring |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
@@ -27,6 +28,7 @@ mod share;
 mod slumber;
 mod source;
 pub(crate) mod sys;
+mod table;
 mod timers;
 mod waiters;
 mod wheel;
@@ -34,7 +36,7 @@ mod wheel;
 pub(crate) use batch::Batch;
 pub(crate) use here::{HereGuard, keep_spare, next_turn};
 pub use readiness::Readiness;
-pub(crate) use share::{Event, Own, Shares, left_in};
+pub(crate) use share::{Event, Own, Shares};
 pub(crate) use slumber::Slumber;
 pub use source::Source;
 #[cfg(all(test, paceline_shuttle))]
@@ -151,7 +153,7 @@ impl Reactor {
             timers: Timers::new(slack),
             clock: Clock::new(),
             slumber: Slumber::new(),
-            shares: Shares::default(),
+            shares: Shares::new(),
             start_leader: OnceLock::new(),
             closed: Flag::new(false),
             counters: WaitCounters::default(),

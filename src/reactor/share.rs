@@ -33,25 +33,25 @@
 //! - **A plain store fills.** While the share is empty no other thread changes the word, because an exchange
 //!   needs an event to take.
 //! - **No event stays behind.** The owner takes what is left before it leads, follows or sleeps. A thread
-//!   that ends, or begins a nested `block_on`, leaves its share to the others: it stays in the list of the
-//!   reactor, where thieves find it and the next thread takes it over. A leader steals before it sleeps, and
-//!   from a share that has not moved since it looked there last. The deputy notices the rest.
+//!   that begins a nested `block_on` leaves its share to the others, and so does one that ends: the share
+//!   stays in use in the [table](super::table) of the reactor until it is empty, so thieves find it, and the
+//!   next thread takes it over. A leader steals before it sleeps, and from a share that has not moved since
+//!   it looked there last. The deputy notices the rest.
 //!
 //! A thief holds at most [`MOST`] events that no thread can see, between its exchange and its fill. It runs
 //! no user code there.
 
 use std::cell::Cell;
 use std::iter;
-use std::ptr;
-use std::sync::OnceLock;
 use std::task::Waker;
 
 use super::marks::Marks;
 use super::readiness::{GENERATION_BITS, Happened};
 use super::sys::BATCH;
+use super::table::{Entry, Table};
 use super::{INDEX_BITS, Key};
 use crate::flight::{self, ThreadNumber};
-use crate::sync::{AtomicU64, Counter, Flag, MetricU64, Ordering};
+use crate::sync::{AtomicU64, Counter, MetricU64, Ordering};
 
 /// Places of a share. A power of two, so that they stay apart when the counts wrap. The models have a few.
 const CAPACITY: usize = if cfg!(paceline_loom) { 4 } else { BATCH };
@@ -77,20 +77,15 @@ pub(crate) enum Event {
 pub(super) struct Share {
     word: AtomicU64,
     places: [AtomicU64; CAPACITY],
-    is_owned: Flag,
     /// The number of the thread that has the share, or had it last.
     owner: MetricU64,
     /// Events that owners of this share have stolen.
     stolen: Counter,
-    next: Next,
 }
 
-/// Leads to a share, which stays where it is for as long as the reactor exists.
-type Next = OnceLock<Box<Share>>;
-
-/// The shares of all threads: a list that only grows, to the most threads that led or stole at the same time.
-#[derive(Debug, Default)]
-pub(crate) struct Shares(Next);
+/// The shares of all threads.
+#[derive(Debug)]
+pub(crate) struct Shares(Table<Share>);
 
 /// A share that belongs to the calling thread. The drop leaves it to the next thread that needs one, together
 /// with the events that are left.
@@ -98,10 +93,9 @@ pub(crate) struct Shares(Next);
 pub(crate) struct Own<'a> {
     shares: &'a Shares,
     share: &'a Share,
-    /// Its place in the list.
-    pub(crate) number: usize,
+    entry: Entry<'a, Share>,
     /// Another share, or this one, and its word when this thread looked last.
-    suspect: Cell<(&'a Share, u64)>,
+    suspect: Cell<(Entry<'a, Share>, u64)>,
 }
 
 /// Packs an event of a source into a word.
@@ -138,41 +132,39 @@ fn counts(word: u64) -> (u32, u32) {
 
 /// Returns how many events are left in the share with this word.
 #[inline]
-pub(crate) fn left_in(word: u64) -> u32 {
+fn left_in(word: u64) -> u32 {
     let (put, taken) = counts(word);
     put.wrapping_sub(taken)
 }
 
 impl Shares {
-    /// Returns a share for the calling thread: the first one in the list that no thread has.
-    pub(crate) fn join(&self) -> Own<'_> {
-        let (mut link, mut number) = (&self.0, 0);
-        loop {
-            let share = link.get_or_init(|| Box::new(Share::new()));
-            if !share.is_owned.is_set() && !share.is_owned.raise() {
-                share.owner.store(ThreadNumber::here().get(), Ordering::Relaxed);
-                return Own { shares: self, share, number, suspect: Cell::new((share, 0)) };
-            }
-            (link, number) = (&share.next, number + 1);
-        }
+    pub(super) fn new() -> Self {
+        Self(Table::new())
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Share> {
-        iter::successors(self.0.get(), |share| share.next.get()).map(|share| &**share)
+    /// Returns a share for the calling thread: the first one that no thread has.
+    pub(crate) fn join(&self) -> Own<'_> {
+        let entry = self.0.claim(Share::new);
+        let share = entry.value;
+        share.owner.store(ThreadNumber::here().get(), Ordering::Relaxed);
+        Own { shares: self, share, entry, suspect: Cell::new((entry, 0)) }
     }
 
     pub(crate) fn is_any_left(&self) -> bool {
-        self.iter().any(|share| share.left() > 0)
+        self.0.in_use().any(|entry| entry.value.left() > 0)
     }
 
     /// Returns how many events were stolen so far.
     pub(crate) fn stolen(&self) -> u64 {
-        self.iter().map(|share| share.stolen.get()).sum()
+        self.0.all().map(|share| share.stolen.get()).sum()
     }
 
-    /// Returns the words of all shares. One that is the same later, and in which events are left, is stuck.
-    pub(crate) fn words(&self) -> Vec<u64> {
-        self.iter().map(|share| share.word.load(Ordering::Relaxed)).collect()
+    /// Returns the numbers and the words of the shares that have events, in the order of the numbers. A share
+    /// that has the same word later is stuck. If the lists of two looks differ, an event was taken, or put
+    /// in by a leader: threads that begin and end change neither.
+    pub(crate) fn words(&self) -> Vec<(usize, u64)> {
+        let words = self.0.in_use().map(|entry| (entry.number, entry.value.word.load(Ordering::Relaxed)));
+        words.filter(|(_, word)| left_in(*word) > 0).collect()
     }
 }
 
@@ -181,10 +173,8 @@ impl Share {
         Self {
             word: AtomicU64::new(0),
             places: [(); CAPACITY].map(|()| AtomicU64::new(0)),
-            is_owned: Flag::new(false),
             owner: MetricU64::new(0),
             stolen: Counter::default(),
-            next: Next::new(),
         }
     }
 
@@ -199,6 +189,11 @@ impl Share {
 }
 
 impl<'a> Own<'a> {
+    /// Returns the place of the share in the table.
+    pub(crate) fn number(&self) -> usize {
+        self.entry.number
+    }
+
     /// Returns how many events are left.
     #[inline]
     pub(crate) fn left(&self) -> usize {
@@ -225,7 +220,7 @@ impl<'a> Own<'a> {
     /// Takes the next event.
     #[inline]
     pub(crate) fn take(&self) -> Option<Event> {
-        // ORDER: Relaxed suffices: this thread has filled the places, or the flag ordered that.
+        // ORDER: Relaxed suffices: this thread has filled the places, or `Table::claim` ordered that.
         let mut now = self.share.word.load(Ordering::Relaxed);
         while left_in(now) > 0 {
             let (put, taken) = counts(now);
@@ -240,11 +235,15 @@ impl<'a> Own<'a> {
     }
 
     /// Takes half of the events of the first other share that has any: one of them for the caller, the others
-    /// for its own share, which is empty.
+    /// for its own share, which is empty. Takes the empty shares of threads that have ended out of use.
     pub(crate) fn steal(&self) -> Option<Event> {
-        let others = iter::successors(Some(self.after(self.share)), |share| Some(self.after(share)));
-        let mut others = others.take_while(|share| !ptr::eq(*share, self.share));
-        others.find_map(|victim| self.steal_from(victim))
+        self.others().find_map(|victim| {
+            let event = self.steal_from(victim.value);
+            if event.is_none() {
+                victim.free_if(|share| share.left() == 0);
+            }
+            event
+        })
     }
 
     /// Steals from a share that is stuck, if one is found: its owner does not return from a poll, or has no
@@ -253,26 +252,33 @@ impl<'a> Own<'a> {
     /// so, the next call looks at the next one that has events.
     #[inline]
     pub(crate) fn steal_what_is_stuck(&self) -> Option<Event> {
-        let (suspect, before) = self.suspect.get();
-        let now = suspect.word.load(Ordering::Relaxed);
-        let (mut share, mut event) = (suspect, None);
+        let (first, before) = self.suspect.get();
+        let now = first.value.word.load(Ordering::Relaxed);
+        let (mut suspect, mut event) = (first, None);
         if now == before && left_in(now) > 0 {
-            event = self.steal_from(suspect);
+            event = self.steal_from(first.value);
         } else {
             for _ in 0..LOOKED_AT {
-                share = self.after(share);
-                if share.left() > 0 || ptr::eq(share, suspect) {
+                suspect = self.after(suspect);
+                if suspect.value.left() > 0 || suspect.number == first.number {
                     break;
                 }
             }
         }
-        self.suspect.set((share, share.word.load(Ordering::Relaxed)));
+        self.suspect.set((suspect, suspect.value.word.load(Ordering::Relaxed)));
         event
     }
 
-    /// Returns the next share in the list; the first one comes after the last.
-    fn after(&self, share: &'a Share) -> &'a Share {
-        share.next.get().or_else(|| self.shares.0.get()).expect("the own share is in the list")
+    /// Returns the other shares in use, once each: this one is in use, so a walk comes back to it.
+    fn others(&self) -> impl Iterator<Item = Entry<'a, Share>> {
+        let next =
+            |entry: &Entry<'a, Share>| Some(self.after(*entry)).filter(|next| next.number != self.number());
+        iter::successors(next(&self.entry), next)
+    }
+
+    /// Returns the next share in use; the first one comes after the last.
+    fn after(&self, entry: Entry<'a, Share>) -> Entry<'a, Share> {
+        self.shares.0.after(entry).expect("the own share is in use")
     }
 
     fn steal_from(&self, victim: &Share) -> Option<Event> {
@@ -316,7 +322,7 @@ impl Own<'_> {
 
 impl Drop for Own<'_> {
     fn drop(&mut self) {
-        self.share.is_owned.take();
+        self.entry.release(self.left() > 0);
     }
 }
 

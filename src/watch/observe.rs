@@ -13,7 +13,6 @@ use crate::executor::{Account, Hosted, Queues, Runner, State, StateRef};
 use crate::insight::Reports;
 use crate::pool::{Culprit, Pool, Spot, Staff, Station};
 use crate::probe::{Doing, Witness};
-use crate::reactor::left_in;
 use crate::stage::Stage;
 use crate::sync::{Instant, Ordering};
 
@@ -158,8 +157,8 @@ pub(super) struct Known {
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     looks: u64,
-    /// Leaderships taken up to the last look, and the words of the shares.
-    pub(super) taken: Option<(u64, Vec<u64>)>,
+    /// Leaderships taken up to the last look, and the words of the shares that had events.
+    pub(super) taken: Option<(u64, Vec<(usize, u64)>)>,
     /// By the addresses of the objects.
     pub(super) records: HashMap<usize, Known>,
     executors: HashMap<*const State, Account>,
@@ -331,11 +330,11 @@ impl Observer {
         // its future before it joins, and the first timer or source in there is what calls the deputy.
         let has_stopped = before.as_ref() == Some(&now);
         let is_vacant = pool.leadership.is_vacant();
-        let before = before.iter().flat_map(|(_, words)| words);
-        let is_stuck = before.zip(&now.1).enumerate().any(|(share, (before, now))| {
-            let has_share = |(_, place): &(_, &Place)| place.station.share.load(Ordering::Relaxed) == share;
+        let before = before.map(|(_, words)| words).unwrap_or_default();
+        let is_stuck = now.1.iter().any(|word @ (share, _)| {
+            let has_share = |(_, place): &(_, &Place)| place.station.share.load(Ordering::Relaxed) == *share;
             let mut owners = seen.members.iter().zip(&scene.members).filter(has_share);
-            before == now && left_in(*now) > 0 && !(is_vacant && owners.any(|(owner, _)| owner.goes_on()))
+            before.contains(word) && !(is_vacant && owners.any(|(owner, _)| owner.goes_on()))
         });
         seen.is_abandoned = (is_vacant && has_stopped || is_stuck) && pool.reactor.is_awaited();
     }

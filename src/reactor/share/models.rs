@@ -15,7 +15,7 @@ struct Scene<const EVENTS: usize> {
 impl<const EVENTS: usize> Scene<EVENTS> {
     /// Makes the shares for three threads, because loom does not see that a `OnceLock` orders.
     fn new() -> Arc<Self> {
-        let shares = Shares::default();
+        let shares = Shares::new();
         drop([(); 3].map(|()| shares.join()));
         Arc::new(Self { shares, taken: [(); EVENTS].map(|()| AtomicUsize::new(0)) })
     }
@@ -157,5 +157,36 @@ fn lf6_what_a_thread_leaves_is_taken_by_the_next_one() {
         goes.join().unwrap();
         comes.join().unwrap();
         scene.take_what_is_left();
+    });
+}
+
+/// LF6: a share is left with an event. The next thread joins, takes what is left, puts events in and ends,
+/// beside one that steals until it finds no more, and so takes empty shares out of use. Fails if that can
+/// take a share with events out of use, where no thread finds them before the share has its next owner.
+#[test]
+fn lf6_a_share_with_events_stays_in_use() {
+    model(|| {
+        let scene = Scene::<3>::new();
+        let own = scene.shares.join();
+        let [goes, comes] = [0..1, 1..3].map(|numbers| {
+            let scene = scene.clone();
+            move || {
+                let own = scene.shares.join();
+                scene.take_all(&own);
+                own.fill(events(numbers));
+            }
+        });
+        goes();
+        let other = thread::spawn(comes);
+        while scene.note(own.steal()) {
+            scene.take_all(&own);
+        }
+        other.join().unwrap();
+        while scene.note(own.steal()) {
+            scene.take_all(&own);
+        }
+        scene.assert_all_taken();
+        // Whatever was left is not in use any more.
+        assert!(own.steal().is_none() && own.others().next().is_none());
     });
 }
