@@ -296,6 +296,8 @@ impl Drop for LevelGuard {
         let Some(Level::BlockOn(station, pool)) = level else { return clear_up(None) };
         retire(station);
         if let Some(pool) = pool {
+            // Its share may have events that were stolen after the leader had looked for some.
+            pool.reactor.offer_unowned();
             pool.deputy.notify();
         }
         if let Some((below, pool)) = innermost() {
@@ -339,5 +341,39 @@ impl Drop for EnterGuard {
     fn drop(&mut self) {
         drop(leave(|level| matches!(level, Level::Entered(pool) if Arc::as_ptr(pool) == self.0)));
         clear_up(None);
+    }
+}
+
+// Not for miri, which has no sockets.
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle, miri))))]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use crate::{Async, Runtime, Tuning};
+
+    /// Longer than the test.
+    const NEVER: Duration = Duration::from_secs(3600);
+
+    /// LF5: a thread ends with an event in its share, while the leader sleeps, and the deputy does not look.
+    /// Fails if that thread does not interrupt the leader.
+    #[test]
+    fn lf5_a_leader_that_sleeps_steals_what_a_thread_has_left() {
+        let tuning = Tuning::default().max_blind(NEVER);
+        let runtime = Runtime::builder().threads(1).tuning(tuning).build().unwrap();
+        let pool = &runtime.pool;
+        let guard = runtime.handle().enter();
+        let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0)).unwrap();
+        while !pool.stations().iter().any(|station| station.seat.is_polling()) {
+            thread::yield_now();
+        }
+        runtime.block_on(async { pool.reactor.shares.join().hold(listener.source()) });
+        let begun = Instant::now();
+        while runtime.metrics().events_stolen == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "the event is stolen at once");
+            thread::yield_now();
+        }
+        drop(guard);
     }
 }

@@ -12,9 +12,10 @@
 //! | its tokens | the seat | sleeps |
 //!
 //! A leader that finds the poller empty steals before it sleeps, so it sleeps only when all shares were
-//! empty. After that only a thief fills one, with what it had in its hands when the leader looked. A follower
-//! that enters the line beside full shares stays awake if leadership is vacant; otherwise there is a leader,
-//! which looks at the shares.
+//! empty. After that only a thief fills one, with what it had in its hands when the leader looked. If the
+//! thief ends before it has fired all of that, it interrupts the leader, which steals. A follower that enters
+//! the line beside full shares stays awake if leadership is vacant; otherwise there is a leader, which looks
+//! at the shares.
 //!
 //! A thread that never sleeps, because it always finds events or tasks, steals all the same: when it leads,
 //! from a share that is *stuck*, which has events, and of which none was taken since that thread looked at it

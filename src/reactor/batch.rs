@@ -170,13 +170,14 @@ impl Batch {
 
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
     /// `cancelled` is asked after the announcement, when other threads know that they have to interrupt; if
-    /// it returns true, this returns at once. If an earlier deadline was set meanwhile, this does not wait. A
-    /// signal ends the wait, too, so the batch may be empty afterwards.
+    /// it returns true, or if a thread has ended and left events in its share, this returns at once. If an
+    /// earlier deadline was set meanwhile, this does not wait. A signal ends the wait, too, so the batch may
+    /// be empty afterwards.
     pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) {
         // A storm of timers may have left room for all of them.
         self.due.shrink_to(sys::BATCH);
         let _announced = reactor.slumber.announce();
-        if cancelled() {
+        if cancelled() || reactor.shares.has_unowned() {
             self.interrupted(reactor);
             return;
         }

@@ -316,7 +316,8 @@ impl Reactor {
 
     /// Makes a leader that sleeps in the poller look up; does nothing if none sleeps, if this sleep was
     /// interrupted already, or in the child of a fork. The reason must be visible already: a token in a
-    /// seat, an earlier deadline, a host in the line. Aborts the process if the system refuses the call.
+    /// seat, an earlier deadline, a host in the line, a share without an owner. Aborts the process if the
+    /// system refuses the call.
     pub(crate) fn interrupt(&self) {
         self.slumber.interrupt(|| {
             if self.is_inherited() {
@@ -326,6 +327,15 @@ impl Reactor {
             // A thread that sleeps on a descriptor which was closed meanwhile sleeps on.
             or_abort(self.way.interrupt());
         });
+    }
+
+    /// Interrupts a leader that sleeps if a `block_on` may have ended with events in its share, so that the
+    /// leader steals them. Called by the thread of a `block_on` after its share was dropped.
+    #[inline]
+    pub(crate) fn offer_unowned(&self) {
+        if self.shares.has_unowned() {
+            self.interrupt();
+        }
     }
 
     /// Makes the arming of a timer by the current thread known. Asks the owner for a thread that leads if

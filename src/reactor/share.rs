@@ -37,6 +37,10 @@
 //!   stays in use in the [table](super::table) of the reactor until it is empty, so thieves find it, and the
 //!   next thread takes it over. A leader steals before it sleeps, and from a share that has not moved since
 //!   it looked there last. The deputy notices the rest.
+//! - **A leader does not sleep beside events that a thread has left when it ended.** That thread may have
+//!   stolen them when the leader had looked already. It marks its share as left, passes a fence, and asks
+//!   whether the leader sleeps; the leader announces its sleep, passes a fence, and asks whether a share is
+//!   left ([`slumber`](super::slumber)).
 //!
 //! A thief holds at most [`MOST`] events that no thread can see, between its exchange and its fill. It runs
 //! no user code there.
@@ -152,6 +156,13 @@ impl Shares {
 
     pub(crate) fn is_any_left(&self) -> bool {
         self.0.in_use().any(|entry| entry.value.left() > 0)
+    }
+
+    /// Returns whether a share without an owner may have events. May be true if none has, until the next call
+    /// of [`Own::steal`].
+    #[inline]
+    pub(super) fn has_unowned(&self) -> bool {
+        self.0.is_any_left()
     }
 
     /// Returns how many events were stolen so far.

@@ -27,6 +27,8 @@
 //!   with the Release of `release`.
 //! - **No value stays in use for nothing.** One that is left and empty is taken out of use by the next thread
 //!   that comes by and calls `free_if`.
+//! - **A value is left until it has the next owner.** A thread in `free_if` clears the bit in the step that
+//!   ends its ownership, so `is_any_left` does not miss what that thread puts back.
 
 use std::iter;
 use std::sync::OnceLock;
@@ -141,6 +143,12 @@ impl<T> Table<T> {
         self.blocks().flat_map(|block| block.values.iter().filter_map(OnceLock::get)).map(|value| &**value)
     }
 
+    /// Returns whether a value is left, perhaps with something in it.
+    #[inline]
+    pub(super) fn is_any_left(&self) -> bool {
+        self.blocks().any(|block| left(block.word.load(Ordering::Relaxed)) != 0)
+    }
+
     fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
         iter::successors(Some(&self.0), |block| block.next.get().map(|next| &**next))
     }
@@ -247,6 +255,7 @@ mod tests {
         }
         let claimed = [(); 4].map(|()| table.claim(|| 0).number);
         assert_eq!(claimed, [3, PER_BLOCK, MANY - 1, MANY]);
+        assert!(!table.is_any_left(), "each one has an owner");
     }
 
     #[test]
@@ -257,6 +266,7 @@ mod tests {
         for (is_empty, expected) in [(false, vec![0, 1]), (true, vec![0])] {
             [owned, left].iter().for_each(|entry| entry.free_if(|_| is_empty));
             assert_eq!(numbers(&table), expected);
+            assert_eq!(table.is_any_left(), !is_empty);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Loom models of the share. Each one counts how often each event was taken: an event that is lost, or fired
 //! twice, shows in the end.
 
+use super::super::slumber::Slumber;
 use super::*;
 use crate::sync::models::model;
 use crate::sync::{Arc, AtomicUsize};
+use loom::sync::Notify;
 use loom::thread;
 
 /// Shares, and how often each event came out of them.
@@ -187,6 +189,38 @@ fn lf6_a_share_with_events_stays_in_use() {
         }
         scene.assert_all_taken();
         // Whatever was left is not in use any more.
-        assert!(own.steal().is_none() && own.others().next().is_none());
+        assert!(own.steal().is_none() && !scene.shares.has_unowned());
+    });
+}
+
+/// LF5: a thread ends with an event in its share beside a leader that falls asleep. An event that the leader
+/// never sees shows as a deadlock: so it does if the thread does not interrupt the leader, or if the leader
+/// does not ask for shares without an owner after its announcement.
+#[test]
+fn lf5_a_leader_does_not_sleep_beside_what_a_thread_has_left() {
+    model(|| {
+        let scene = Scene::<1>::new();
+        let sleep = Arc::new((Slumber::new(), Notify::new()));
+        let own = scene.shares.join();
+        let other = {
+            let (scene, sleep) = (scene.clone(), sleep.clone());
+            thread::spawn(move || {
+                let own = scene.shares.join();
+                own.fill(events(0..1));
+                drop(own);
+                if scene.shares.has_unowned() {
+                    sleep.0.interrupt(|| sleep.1.notify());
+                }
+            })
+        };
+        while !scene.note(own.steal()) {
+            let announced = sleep.0.announce();
+            if !scene.shares.has_unowned() {
+                sleep.1.wait();
+            }
+            drop(announced);
+        }
+        other.join().unwrap();
+        scene.assert_all_taken();
     });
 }

@@ -103,9 +103,10 @@ fn a_peak_of_threads_makes_no_later_look_dearer() {
     drop([(); 3].map(|()| shares.join()));
     assert_eq!((shares.words(), words.len()), (words, 2), "threads that come and go change none");
     for stolen in [0, 1, 0] {
+        assert!(shares.has_unowned());
         assert_eq!(numbers(own.steal()), [stolen]);
     }
-    assert!(own.steal().is_none());
+    assert!(own.steal().is_none() && !shares.has_unowned());
     assert_eq!((visited(), shares.words()), (vec![], vec![]));
 }
 
