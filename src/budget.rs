@@ -20,20 +20,20 @@ const OPERATIONS: u32 = 128;
 
 thread_local! {
     /// The operations that are left to the poll in progress on this thread.
-    static LEFT: Cell<u32> = const { Cell::new(OPERATIONS) };
+    static BUDGET: Cell<u32> = const { Cell::new(OPERATIONS) };
 }
 
 /// Gives the poll that begins now on this thread a full budget.
 #[inline]
 pub(crate) fn refill() {
-    LEFT.with(|left| left.set(OPERATIONS));
+    BUDGET.with(|left| left.set(OPERATIONS));
 }
 
 /// Polls an operation, which spends a part of the budget if it completes. If the budget is used up, the
 /// operation is not polled: the task is woken, and has to poll it again.
 #[inline]
 pub(crate) fn spend<R>(waker: &Waker, operation: impl FnOnce() -> Poll<R>) -> Poll<R> {
-    LEFT.with(|left| {
+    BUDGET.with(|left| {
         if left.get() == 0 {
             return give_way(left, waker);
         }

@@ -2,7 +2,7 @@
 //! waiting tasks, as the deputy sees them in one look.
 //!
 //! A task waits for a thread that is expected to come: tasks in a runner's slot or ring for the runner's
-//! own thread, tasks in the injector or the slow queue for a sleeper that was notified, or for a runner that
+//! own thread, tasks in the queues that runners share for a sleeper that was notified, or for a runner that
 //! is awake. Each of these threads may be stuck instead. So the deputy compares two looks. If a runner made
 //! no progress, its tasks are moved from slot and ring to the injector. If a queue did not move, another
 //! thread is woken or added.
@@ -16,7 +16,7 @@ use crate::stage::Stage;
 /// The state of an executor at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    /// Number of tasks taken so far from the injector and from the slow queue, if tasks waited there.
+    /// Number of tasks taken so far from the injector and from the queues for takers, if tasks waited there.
     taken: [Option<u64>; 2],
     /// Runners with tasks of their own, and their stages.
     laden: Vec<(*const Runner, Stage)>,
@@ -39,8 +39,8 @@ pub(crate) enum Waiting {
 pub(crate) struct Queues {
     /// The tasks in the injector, or that will be there when the tasks of stuck runners have been moved.
     pub(crate) injected: Waiting,
-    /// The tasks in the slow queue, which only takers take.
-    pub(crate) slow: Waiting,
+    /// The tasks in the queues from which only takers take.
+    pub(crate) left: Waiting,
     /// Whether a taker or ticker sleeps.
     pub(crate) is_any_idle: bool,
     /// Whether a runner with tasks of its own has made no progress since the last look.
@@ -50,12 +50,12 @@ pub(crate) struct Queues {
 impl Queues {
     /// Returns whether tasks wait that a taker could take.
     pub(crate) fn has_tasks(&self) -> bool {
-        self.injected != Waiting::None || self.slow != Waiting::None
+        self.injected != Waiting::None || self.left != Waiting::None
     }
 
     /// Returns whether tasks waited in a queue at the last look, too, and none was taken from it since.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.injected == Waiting::Untouched || self.slow == Waiting::Untouched
+        self.injected == Waiting::Untouched || self.left == Waiting::Untouched
     }
 }
 
@@ -75,7 +75,7 @@ impl State {
             }
             None
         });
-        let [taken, taken_slow] = self.taken();
+        let [taken, taken_left] = self.taken();
         let compare = |has_tasks: bool, taken: u64, last: Option<u64>| match has_tasks {
             false => Waiting::None,
             true if last == Some(taken) => Waiting::Untouched,
@@ -83,14 +83,14 @@ impl State {
         };
         let has_stuck = !stuck.is_empty();
         let injected = compare(self.has_injected() || has_stuck, taken, last.taken[0]);
-        let slow = compare(self.has_slow(), taken_slow, last.taken[1]);
+        let left = compare(self.has_left(), taken_left, last.taken[1]);
         let remembered = |now: Waiting, taken| (now != Waiting::None).then_some(taken);
-        *last = Account { taken: [remembered(injected, taken), remembered(slow, taken_slow)], laden };
-        (Queues { injected, slow, is_any_idle: self.any_idle(), has_stuck }, stuck)
+        *last = Account { taken: [remembered(injected, taken), remembered(left, taken_left)], laden };
+        (Queues { injected, left, is_any_idle: self.any_idle(), has_stuck }, stuck)
     }
 
-    /// Returns whether another look of the deputy could find tasks to hand over: tasks in the injector or the
-    /// slow queue that a sleeper could take.
+    /// Returns whether another look of the deputy could find tasks to hand over: tasks in the queues that
+    /// a sleeper could take.
     pub(crate) fn is_open(&self) -> bool {
         self.has_queued() && self.any_idle()
     }

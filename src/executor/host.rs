@@ -109,14 +109,15 @@ pub(crate) fn here<R>(f: impl FnOnce(&Host) -> R) -> R {
 
 /// Queues a woken task where it is polled soonest. If this thread keeps tasks and has a runner of the
 /// task's executor, that is the runner, usually its slot: see [`State::give`]. Otherwise it is the injector,
-/// and a sleeper is woken: see [`State::schedule_elsewhere`]. A task that wakes itself, and is known to
-/// compute, waits for its turn in the slow queue.
+/// and a sleeper is woken: see [`State::schedule_elsewhere`]. A task that wakes itself may be
+/// [left to takers](State::leave_to_takers).
 #[inline]
 pub(super) fn schedule(state: &State, task: Runnable, wakes_itself: bool) {
     here(|host| {
         let running = host.running().filter(|runner| runner.is_of(state.address()));
-        if let Some(runner) = running.filter(|runner| wakes_itself && runner.leaves_task()) {
-            return state.leave_to_takers(runner, task);
+        let leaves = |runner: &&Runner| wakes_itself.then(|| runner.leaves_task()).flatten();
+        if let Some((runner, left)) = running.and_then(|runner| Some((runner, leaves(&runner)?))) {
+            return state.leave_to_takers(runner, task, left);
         }
         if !host.keeps_tasks.get() {
             return state.schedule_elsewhere(task);

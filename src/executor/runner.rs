@@ -25,6 +25,15 @@ mod poll_cell;
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
 
+/// Why a runner leaves a task to takers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// The task was never polled, and a standby has found it in the injector.
+    Unknown,
+    /// The task is known to compute.
+    Slow,
+}
+
 /// How tasks came to be polled. A task that was cancelled is counted, too, when it is taken to be dropped,
 /// and one that a standby leaves to others.
 #[derive(Debug, Default)]
@@ -82,7 +91,7 @@ pub(crate) struct Runner {
     pub(crate) counters: PollCounters,
     /// Which task it polls.
     pub(crate) poll: PollCell,
-    /// On the poll whose task goes to the slow queue when it wakes itself.
+    /// On the poll whose task is [left to takers](Left) when it wakes itself; the bit says that it is slow.
     leaves: StageMark,
     /// Whether the task that it polls was taken from a queue that this kind of runner inspects: a standby
     /// the injector, a taker the slow queue. Only its own thread uses this flag.
@@ -144,17 +153,18 @@ impl Runner {
         self.inspects.set(false);
     }
 
-    /// Has the task that is polled now go to the slow queue if it wakes itself. Only for the runner's own
-    /// thread.
+    /// Has the task that is polled now left to takers if it wakes itself. Only for the runner's own thread.
     #[cold]
-    pub(super) fn leave_task(&self) {
-        self.leaves.set(self.poll.stage(), false);
+    pub(super) fn leave_task(&self, left: Left) {
+        self.leaves.set(self.poll.stage(), left == Left::Slow);
     }
 
-    /// Returns whether the task that is polled now goes to the slow queue.
-    pub(super) fn leaves_task(&self) -> bool {
+    /// Returns whether and as what the task that is polled now is left to takers.
+    #[inline]
+    pub(super) fn leaves_task(&self) -> Option<Left> {
         let stage = self.poll.stage();
-        stage.is_at_work() && self.leaves.is_on(stage)
+        let is_slow = self.leaves.get(stage).filter(|_| stage.is_at_work())?;
+        Some(if is_slow { Left::Slow } else { Left::Unknown })
     }
 
     /// Returns whether the task with this address is polled now. Only for the runner's own thread.

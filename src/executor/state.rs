@@ -1,7 +1,7 @@
 //! [`State`]: the shared state of an executor's tasks, runners and handles.
 //!
-//! Every scheduled task is in exactly one place (LF7): in the slot or ring of a runner, in the injector, in
-//! the slow queue, or running. `pool/README.md` says which runner takes what, and how long a task may wait.
+//! Every scheduled task is in exactly one place (LF7): in the slot or ring of a runner, in one of the queues
+//! that runners share, or running. `pool/README.md` says which runner takes what, and how long a task may wait.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use async_task::Runnable;
 use concurrent_queue::{ConcurrentQueue, PushError};
 
-use super::runner::Runner;
+use super::runner::{Left, Runner};
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
 use crate::insight::Panics;
@@ -33,9 +33,11 @@ pub(crate) struct State {
     /// Tasks that any runner may take: woken on a thread that hosts no runner of this executor, or moved
     /// here.
     pub(super) injector: Injector,
-    /// Tasks that are left to [takers](Runner::is_standby): those known to compute, and those that were never
-    /// polled and were found in the injector by a standby. A task is polled from here in its turn only, and
-    /// comes back to the end.
+    /// Tasks that a standby has found in the injector and passed over, because they were never polled: to
+    /// [takers](Runner::is_standby), the front of the injector.
+    passed: ConcurrentQueue<Runnable>,
+    /// Tasks that are known to compute, for takers only. Such a task is polled from here, and comes back to
+    /// the end.
     slow: ConcurrentQueue<Runnable>,
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
@@ -54,10 +56,11 @@ pub(crate) struct State {
     /// Whether the executor is that of the default instance, whose state is never freed.
     lives_forever: bool,
     pub(crate) panics: Panics,
-    /// Number of tasks taken from the injector, and from the slow queue: the deputy sees whether these move.
+    /// Number of tasks taken from the injector, and from the two queues for takers: the deputy sees whether
+    /// these move.
     /// Approximate: two threads that count at once may count as one.
     taken: Counter,
-    taken_slow: Counter,
+    taken_left: Counter,
     pub(super) itself: Weak<State>,
 }
 
@@ -134,6 +137,7 @@ impl State {
         let is_simulated = simulated::is_running() && (keeps_order || !of_runtime);
         Arc::new_cyclic(|itself| Self {
             injector: simulated::injector(is_simulated),
+            passed: ConcurrentQueue::unbounded(),
             slow: ConcurrentQueue::unbounded(),
             runners: Mutex::new(Vec::new()),
             idle: Line::new(WakeOrder::LastInFirstOut),
@@ -145,7 +149,7 @@ impl State {
             lives_forever,
             panics: Panics::default(),
             taken: Counter::default(),
-            taken_slow: Counter::default(),
+            taken_left: Counter::default(),
             itself: itself.clone(),
         })
     }
@@ -167,12 +171,12 @@ impl State {
         self.tracks_tasks.is_set()
     }
 
-    /// Returns the number of tasks in the injector and in the slow queue.
+    /// Returns the number of tasks in the queues that runners share.
     pub(super) fn queued(&self) -> usize {
-        self.injector.len() + self.slow.len()
+        self.injector.len() + self.passed.len() + self.slow.len()
     }
 
-    /// Returns the number of tasks spawned so far, of tasks in the injector and the slow queue, and of tasks
+    /// Returns the number of tasks spawned so far, of tasks in the queues that runners share, and of tasks
     /// taken from these.
     pub(crate) fn traffic(&self) -> (u64, usize, u64) {
         let (finished, unfinished) = self.tasks.census();
@@ -191,11 +195,14 @@ impl State {
         self.call_for_tasks();
     }
 
-    /// Queues a task for takers, which `runner` leaves to them: at the end of the slow queue. A taker calls
-    /// another one only if that is worth it, because it takes from that queue itself.
+    /// Queues a task for takers, which `runner` leaves to them. A taker calls another one only if that is
+    /// worth it, because it takes from these queues itself.
     #[cold]
-    pub(super) fn leave_to_takers(&self, runner: &Runner, task: Runnable) {
-        self.push(self.slow.push(task));
+    pub(super) fn leave_to_takers(&self, runner: &Runner, task: Runnable, left: Left) {
+        self.push(match left {
+            Left::Unknown => self.passed.push(task),
+            Left::Slow => self.slow.push(task),
+        });
         if runner.is_standby() { self.call_for_tasks() } else { self.invite(|| self.slow.len()) }
     }
 
@@ -253,7 +260,7 @@ impl State {
         self.push(self.injector.push(task));
     }
 
-    /// Completes a push into the injector or the slow queue, as [`inject`](Self::inject) says.
+    /// Completes a push into a queue that runners share, as [`inject`](Self::inject) says.
     fn push(&self, pushed: Result<(), PushError<Runnable>>) {
         if let Err(PushError::Closed(task) | PushError::Full(task)) = pushed {
             debug_assert!(self.of_runtime, "this future may not be dropped here");
@@ -294,21 +301,22 @@ impl State {
         !self.injector.is_empty()
     }
 
+    /// Returns whether tasks wait in the queues for takers.
     #[inline]
-    pub(super) fn has_slow(&self) -> bool {
-        !self.slow.is_empty()
+    pub(super) fn has_left(&self) -> bool {
+        !self.slow.is_empty() || !self.passed.is_empty()
     }
 
-    /// Returns whether tasks wait in the injector or the slow queue.
+    /// Returns whether tasks wait in the queues that runners share.
     pub(crate) fn has_queued(&self) -> bool {
-        self.has_injected() || self.has_slow()
+        self.has_injected() || self.has_left()
     }
 
     /// Returns whether this runner would find a task if it looked for one: in its own slot and ring, in the
-    /// injector or, unless it is a standby, in the slow queue and in other rings.
+    /// injector or, unless it is a standby, in the queues for takers and in other rings.
     pub(super) fn has_tasks_for(&self, runner: &Runner) -> bool {
         let stealable = |other: &Arc<Runner>| (!other.ring.is_empty()).then_some(());
-        let is_left_to_it = || self.has_slow() || self.find_in_runners(stealable).is_some();
+        let is_left_to_it = || self.has_left() || self.find_in_runners(stealable).is_some();
         runner.has_tasks() || self.has_injected() || !runner.is_standby() && is_left_to_it()
     }
 
@@ -317,14 +325,20 @@ impl State {
         self.injector.pop().ok().inspect(|_| self.taken.add(1))
     }
 
-    /// Takes the oldest task of the slow queue, and counts it. Not for a standby.
-    pub(super) fn pop_slow(&self) -> Option<Runnable> {
-        self.slow.pop().ok().inspect(|_| self.taken_slow.add(1))
+    /// Takes the oldest task that a standby has passed over, and counts it. Not for a standby.
+    pub(super) fn pop_passed(&self) -> Option<Runnable> {
+        self.passed.pop().ok().inspect(|_| self.taken_left.add(1))
     }
 
-    /// Closes the injector and the slow queue: what is pushed there after that is dropped.
+    /// Takes the oldest task of the slow queue, and counts it. Not for a standby.
+    pub(super) fn pop_slow(&self) -> Option<Runnable> {
+        self.slow.pop().ok().inspect(|_| self.taken_left.add(1))
+    }
+
+    /// Closes the queues that runners share: what is pushed there after that is dropped.
     pub(super) fn close(&self) {
         self.injector.close();
+        self.passed.close();
         self.slow.close();
     }
 
@@ -356,18 +370,19 @@ impl State {
         }
     }
 
-    /// Takes any scheduled task, from the injector first, then from the slow queue, and the ring and the slot
-    /// of any runner: for callers that run one task at a time. Returns `None` if no task waits.
+    /// Takes any scheduled task, from the queues that runners share first, then from the ring and the slot of
+    /// any runner: for callers that run one task at a time. Returns `None` if no task waits.
     pub(crate) fn any_task(&self) -> Option<Runnable> {
-        self.pop_injected()
+        self.pop_passed()
+            .or_else(|| self.pop_injected())
             .or_else(|| self.pop_slow())
             .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
     }
 
-    /// Returns the number of tasks taken so far from the injector, and from the slow queue.
+    /// Returns the number of tasks taken so far from the injector, and from the queues for takers.
     pub(super) fn taken(&self) -> [u64; 2] {
-        [self.taken.get(), self.taken_slow.get()]
+        [self.taken.get(), self.taken_left.get()]
     }
 }
 

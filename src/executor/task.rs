@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
 
 use super::host;
-use super::runner::{Caught, Runner};
+use super::runner::{Caught, Left, Runner};
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
 use crate::flight::{self, PollNote, TaskNumber};
@@ -50,26 +50,21 @@ impl History {
         }
     }
 
-    fn computes(self) -> bool {
-        matches!(self, Self::Slow(Caught::Computing, _))
-    }
-
-    /// Returns whether a task with this history, which `runner` is about to poll, has to go to the slow queue
-    /// first. If not, and the task is slow, has another thread lead meanwhile.
+    /// Returns as what `runner`, which is about to poll a task with this history, has to leave it to takers. If
+    /// not, and the task is slow, has another thread lead meanwhile.
     #[cold]
-    fn waits_its_turn(self, runner: &Runner) -> bool {
-        let waits = match self {
-            Self::Fresh => runner.is_standby() && runner.inspects.is_set(),
-            Self::Slow(Caught::Computing, _) => {
-                !runner.keeps_order && (runner.is_standby() || !runner.inspects.is_set())
-            }
-            Self::Slow(Caught::Blocking, _) | Self::Quick | Self::Panicked => false,
-        };
+    fn left_by(self, runner: &Runner) -> Option<Left> {
         match self {
-            Self::Slow(kind, _) if !waits => host::cover(kind),
-            _ => {}
+            Self::Fresh if runner.is_standby() && runner.inspects.is_set() => return Some(Left::Unknown),
+            Self::Slow(Caught::Computing, _)
+                if !runner.keeps_order && (runner.is_standby() || !runner.inspects.is_set()) =>
+            {
+                return Some(Left::Slow);
+            }
+            Self::Slow(kind, _) => host::cover(kind),
+            Self::Fresh | Self::Quick | Self::Panicked => {}
         }
-        waits
+        None
     }
 }
 
@@ -122,8 +117,8 @@ impl<F: Future> Future for Tracked<F> {
     ///
     /// Inside of a runner, the task is first noted there for the deputy. Before a task that is known to be
     /// slow is polled, another thread is woken to lead, if one sleeps. A task that is known to compute is
-    /// polled from the slow queue only, by a taker; found elsewhere, it wakes itself, which puts it there. So
-    /// does a task that was never polled, if a standby has found it in the injector.
+    /// polled from the slow queue only, by a taker; found elsewhere, it wakes itself, which puts it there. A
+    /// task that was never polled, and that a standby has found in the injector, is left to takers, too.
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: the future, the only field that is pinned, is never moved out of the struct.
@@ -137,10 +132,12 @@ impl<F: Future> Future for Tracked<F> {
         let result = host::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
             runner.poll.set_place(this.spawned_at);
-            if this.history != History::Quick && this.history.waits_its_turn(runner) {
-                runner.leave_task();
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
+            if this.history != History::Quick {
+                if let Some(left) = this.history.left_by(runner) {
+                    runner.leave_task(left);
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
             }
             let noted = PollNote::begin(this.number, this.spawned_at);
             let result = future.poll(cx);
@@ -148,8 +145,8 @@ impl<F: Future> Future for Tracked<F> {
             // A single branch, because in most polls neither holds.
             if runner.poll.is_caught() | (this.history != History::Quick) {
                 this.history = this.history.after(runner.poll.caught());
-                if this.history.computes() {
-                    runner.leave_task();
+                if matches!(this.history, History::Slow(Caught::Computing, _)) && !runner.keeps_order {
+                    runner.leave_task(Left::Slow);
                 }
             }
             result

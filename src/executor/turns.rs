@@ -4,7 +4,7 @@
 //! | what | when |
 //! |---|---|
 //! | the slot | first, but not after 32 tasks from there in a row |
-//! | the ring, the injector | in turns |
+//! | the ring, the injector with what standbys have passed over there | in turns |
 //! | the slow queue | when nothing of the above waits; and once in a round that began in another tick than the last such poll ended |
 //! | another runner's ring | when nothing waits, if the runner was told to search |
 //!
@@ -87,7 +87,8 @@ impl Turns {
     #[inline]
     fn poll_surplus(&mut self, state: &State, runner: &Runner, host: &Host, is_hosted: bool) -> bool {
         let has_injected = state.has_injected();
-        if runner.ring.is_empty() && !has_injected && !state.has_slow() {
+        let has_left = state.has_left();
+        if runner.ring.is_empty() && !has_injected && !has_left {
             // Stealing takes a lock: only if nothing else is left to do.
             let searches = !runner.is_standby() && (runner.orders.take_search() || !is_hosted);
             return searches && steal(state, runner);
@@ -96,8 +97,11 @@ impl Turns {
             return true;
         }
         let from_ring = || Some((runner.ring.pop().ok()?, false));
-        let from_injector = || Some((state.pop_injected()?, true));
-        let next = if self.was_in_ring && has_injected {
+        let from_injector = || {
+            let passed = if runner.is_standby() { None } else { state.pop_passed() };
+            Some((passed.or_else(|| state.pop_injected())?, true))
+        };
+        let next = if self.was_in_ring && (has_injected || has_left) {
             from_injector().or_else(from_ring)
         } else {
             from_ring().or_else(from_injector)

@@ -52,7 +52,7 @@ use std::task::Waker;
 use super::marks::Marks;
 use super::readiness::{GENERATION_BITS, Happened};
 use super::sys::BATCH;
-use super::table::{Entry, Table};
+use super::table::{Table, TableEntry};
 use super::{INDEX_BITS, Key};
 use crate::flight::{self, ThreadNumber};
 use crate::sync::{AtomicU64, Counter, MetricU64, Ordering};
@@ -97,9 +97,9 @@ pub(crate) struct Shares(Table<Share>);
 pub(crate) struct Own<'a> {
     shares: &'a Shares,
     share: &'a Share,
-    entry: Entry<'a, Share>,
+    entry: TableEntry<'a, Share>,
     /// Another share, or this one, and its word when this thread looked last.
-    suspect: Cell<(Entry<'a, Share>, u64)>,
+    suspect: Cell<(TableEntry<'a, Share>, u64)>,
 }
 
 /// Packs an event of a source into a word.
@@ -281,14 +281,15 @@ impl<'a> Own<'a> {
     }
 
     /// Returns the other shares in use, once each: this one is in use, so a walk comes back to it.
-    fn others(&self) -> impl Iterator<Item = Entry<'a, Share>> {
-        let next =
-            |entry: &Entry<'a, Share>| Some(self.after(*entry)).filter(|next| next.number != self.number());
+    fn others(&self) -> impl Iterator<Item = TableEntry<'a, Share>> {
+        let next = |entry: &TableEntry<'a, Share>| {
+            Some(self.after(*entry)).filter(|next| next.number != self.number())
+        };
         iter::successors(next(&self.entry), next)
     }
 
     /// Returns the next share in use; the first one comes after the last.
-    fn after(&self, entry: Entry<'a, Share>) -> Entry<'a, Share> {
+    fn after(&self, entry: TableEntry<'a, Share>) -> TableEntry<'a, Share> {
         self.shares.0.after(entry).expect("the own share is in use")
     }
 

@@ -54,7 +54,7 @@ struct Block<T> {
 
 /// A value of a table, and its place there.
 #[derive(Debug)]
-pub(super) struct Entry<'a, T> {
+pub(super) struct TableEntry<'a, T> {
     block: &'a Block<T>,
     /// Its place in the table.
     pub(super) number: usize,
@@ -71,9 +71,9 @@ pub(super) struct InUse<'a, T> {
 }
 
 // Not derived: that would ask the same of the values.
-impl<T> Copy for Entry<'_, T> {}
+impl<T> Copy for TableEntry<'_, T> {}
 
-impl<T> Clone for Entry<'_, T> {
+impl<T> Clone for TableEntry<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
@@ -102,7 +102,7 @@ impl<T> Table<T> {
 
     /// Makes the calling thread the owner of the first value that has none. `new` makes a value if there is
     /// none yet.
-    pub(super) fn claim(&self, new: impl Fn() -> T) -> Entry<'_, T> {
+    pub(super) fn claim(&self, new: impl Fn() -> T) -> TableEntry<'_, T> {
         let (mut block, mut first) = (&self.0, 0);
         loop {
             let mut word = block.word.load(Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl<T> Table<T> {
                     block.word.fetch_and(!left, Ordering::Relaxed);
                 }
                 let value = block.values[number].get_or_init(|| Box::new(new()));
-                return Entry { block, number: first + number, value };
+                return TableEntry { block, number: first + number, value };
             }
             (block, first) = (block.next.get_or_init(|| Box::new(Block::new())), first + PER_BLOCK);
         }
@@ -131,7 +131,7 @@ impl<T> Table<T> {
 
     /// Returns the next value in use; the first one comes after the last. `None` if none is in use.
     #[inline]
-    pub(super) fn after<'a>(&'a self, entry: Entry<'a, T>) -> Option<Entry<'a, T>> {
+    pub(super) fn after<'a>(&'a self, entry: TableEntry<'a, T>) -> Option<TableEntry<'a, T>> {
         let (block, place) = (entry.block, entry.number % PER_BLOCK);
         let later = !1 << place;
         let mut later = InUse { block, first: entry.number - place, which: block.in_use() & later };
@@ -179,17 +179,17 @@ impl<T> Block<T> {
 }
 
 impl<'a, T> Iterator for InUse<'a, T> {
-    type Item = Entry<'a, T>;
+    type Item = TableEntry<'a, T>;
 
     #[inline]
-    fn next(&mut self) -> Option<Entry<'a, T>> {
+    fn next(&mut self) -> Option<TableEntry<'a, T>> {
         loop {
             while self.which != 0 {
                 let place = self.which.trailing_zeros() as usize;
                 self.which &= self.which - 1;
                 // One that is not there yet has an owner that is about to make it, and nothing in it.
                 if let Some(value) = self.block.values[place].get() {
-                    return Some(Entry { block: self.block, number: self.first + place, value });
+                    return Some(TableEntry { block: self.block, number: self.first + place, value });
                 }
             }
             self.block = self.block.next.get()?;
@@ -198,7 +198,7 @@ impl<'a, T> Iterator for InUse<'a, T> {
     }
 }
 
-impl<T> Entry<'_, T> {
+impl<T> TableEntry<'_, T> {
     /// Ends the ownership of the calling thread. `is_left` is true if something may be left in the value.
     pub(super) fn release(self, is_left: bool) {
         let (owned, left) = bits(self.number);

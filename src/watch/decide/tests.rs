@@ -88,7 +88,7 @@ impl Snapshot {
 
     /// The same in the slow queue.
     fn slow(self) -> Self {
-        Self { tasks: Queues { slow: Waiting::Untouched, ..Queues::default() }, ..self }
+        Self { tasks: Queues { left: Waiting::Untouched, ..Queues::default() }, ..self }
     }
 
     fn full(self) -> Self {
@@ -226,7 +226,7 @@ fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
     let beside = |second, third| crew([little(), second, standby(third)]);
     let none = || vec![];
     let touched = |seen: Snapshot| {
-        let tasks = Queues { injected: Waiting::Some, slow: Waiting::Some, ..Queues::default() };
+        let tasks = Queues { injected: Waiting::Some, left: Waiting::Some, ..Queues::default() };
         Snapshot { tasks, ..seen }
     };
     let rows: Vec<(&str, Snapshot, Vec<Step>)> = vec![
@@ -384,7 +384,7 @@ fn tasks_move_to_threads_that_are_free() {
     let idle = Queues { is_any_idle: true, ..none };
     assert_eq!(steps(idle.clone()), [WakeRunner(0)]);
     assert_eq!(steps(Queues { injected: Waiting::Some, ..idle.clone() }), []);
-    let slow = |slow| Queues { injected: Waiting::None, slow, ..idle.clone() };
+    let slow = |left| Queues { injected: Waiting::None, left, ..idle.clone() };
     assert_eq!([steps(slow(Waiting::Untouched)), steps(slow(Waiting::Some))], [vec![WakeRunner(0)], vec![]]);
 }
 

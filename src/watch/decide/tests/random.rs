@@ -107,7 +107,7 @@ impl World {
             self.is_abandoned = self.dice.draw_one_in(2);
             let mut waiting =
                 || [Waiting::None, Waiting::None, Waiting::Some, Waiting::Untouched][self.dice.below(4)];
-            self.tasks = Queues { injected: waiting(), slow: waiting(), ..Queues::default() };
+            self.tasks = Queues { injected: waiting(), left: waiting(), ..Queues::default() };
         }
     }
 
