@@ -35,7 +35,7 @@ pub(super) enum Left {
 }
 
 /// How tasks came to be polled. A task that was cancelled is counted, too, when it is taken to be dropped,
-/// and one that a standby leaves to others.
+/// and one that is left to takers.
 #[derive(Debug, Default)]
 pub(crate) struct PollCounters {
     /// The polls, by [`FoundIn`].

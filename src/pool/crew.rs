@@ -70,7 +70,7 @@ pub(crate) struct Crew {
     pub(super) stop: Event,
     pub(super) roll: Mutex<Roll>,
     pub(super) changed: Condvar,
-    /// Counts threads that were added because all others were stuck.
+    /// Counts threads that were added because others were stuck: takers and standbys.
     pub(crate) replacements: Counter,
 }
 
@@ -78,7 +78,8 @@ pub(crate) struct Crew {
 pub(super) struct Roll {
     /// Threads that were started and have not ended.
     pub(super) live: usize,
-    /// Number of workers that were ever started: the number of the next one's name is one more.
+    /// Number of threads that were ever given a place, those included that could not be started, and the
+    /// helper of the end: the number of the next one's name is one more.
     ever: usize,
     /// Threads that run, and ways to ask what each one does.
     pub(super) threads: Vec<(thread::Thread, ThreadState)>,

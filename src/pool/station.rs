@@ -31,8 +31,8 @@ pub(crate) struct Station {
     /// copies of that waker may be left anywhere: they keep no thread and no descriptor of a pool that is
     /// gone. The reactor is a separate reference, so that a wake never drops a pool.
     pool: Mutex<Option<PoolParts>>,
-    /// The address of that pool, for the thread itself, or null. Std's atomics here and in the next two: one
-    /// thread writes, and only its reports are read elsewhere.
+    /// The address of that pool, for the thread itself, or null. Std's atomics here, in `share` and in
+    /// `called_at`: one thread writes, and an old value misleads the deputy for one look at most.
     listed: AtomicPtr<Pool>,
     /// The place of the thread's share in the list of the reactor; `usize::MAX` if it has none.
     pub(crate) share: AtomicUsize,

@@ -9,11 +9,11 @@
 //!
 //! | flag | meaning | set by | cleared by |
 //! |---|---|---|---|
-//! | `READY` | an operation is worth a try | [`event`] | [`clear`] |
+//! | `READY` | an operation is worth a try | [`event`]; `open`, for a new source | [`clear`] |
 //! | `CUT` | a short transfer proves nothing, see below | [`event`] | [`clear`] after a `WouldBlock` |
-//! | `ARMED` | the cell holds the waker of a waiting task | [`settle`] | [`event`], [`claim`] |
+//! | `ARMED` | the cell holds the waker of a waiting task | [`settle`] | [`event`], [`claim`], `retire` |
 //! | `BUSY` | one thread has the cell to itself | [`claim`], [`event`] | [`settle`], [`release`] |
-//! | `LISTED` | a task may wait on the list beside the cell | [`list`] | [`event`] |
+//! | `LISTED` | a task may wait on the list beside the cell | [`list`] | [`event`], `retire` |
 //!
 //! [`event`]: ReadinessWord::event
 //! [`clear`]: ReadinessWord::clear

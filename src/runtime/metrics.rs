@@ -75,7 +75,7 @@ metrics! {
     Counter spin_time: Duration = |time: Duration| time.as_secs_f64(), "s" "Time that threads stayed awake without work.";
     /// No thread had looked for a whole tick.
     Counter deputy_rescues: u64, "{rescue}" "Times that the deputy had to have events looked for.";
-    Counter replacements: u64, "{thread}" "Threads added because all others were stuck.";
+    Counter replacements: u64, "{thread}" "Threads added because others were stuck.";
     /// A future of a `block_on` counts like a task.
     Counter stalls: u64, "{stall}" "Polls that blocked their thread or computed for 10 ms.";
     /// Only if the system tells.
