@@ -10,7 +10,7 @@ use futures_lite::future;
 use paceline::net::unix::{UnixDatagram, UnixListener, UnixStream};
 use paceline::net::{self, TcpListener, TcpStream, UdpSocket};
 use paceline::prelude::*;
-use paceline::{Async, Runtime, block_on, spawn, unblock};
+use paceline::{Async, Runtime, block_on, spawn, timeout, unblock};
 
 use crate::setups::{ENDLESS_STACK, Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup};
 
@@ -461,5 +461,30 @@ fn a_connect_that_is_not_answered_names_the_address() {
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert_eq!(error.to_string(), format!("cannot connect to {addr}: no answer within 100ms"));
         assert!(format!("{error:?}").contains(&error.to_string()), "{error:?}");
+    });
+}
+
+/// A peer that writes all the time, so that a read of a few bytes never waits. Fails if a poll may read for ever:
+/// then no timeout fires that is polled beside the reads, and no drain ends before its deadline.
+#[test]
+fn a_peer_that_floods_holds_up_neither_a_timeout_nor_a_drain() {
+    for_each_setup(|runtime| {
+        let listener = std::net::TcpListener::bind(SocketAddr::from(LOCAL)).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let floods = std::thread::spawn(move || {
+            let mut peer = std::net::TcpStream::connect(addr).unwrap();
+            while peer.write_all(&[0; 1 << 16]).is_ok() {}
+        });
+        let (theirs, _) = listener.accept().unwrap();
+        let reads = runtime.spawn(async move {
+            let mut stream = TcpStream::from(Async::new(theirs).unwrap());
+            let mut few = [0; 16];
+            let all = async { while stream.read(&mut few).await.unwrap() > 0 {} };
+            timeout(Duration::from_millis(50), all).await.is_err()
+        });
+        reads.detach();
+        let report = runtime.block_on(runtime.drain(Duration::from_secs(3600)));
+        assert!(report.is_clean() && report.finished == 1, "{report}");
+        floods.join().unwrap();
     });
 }
