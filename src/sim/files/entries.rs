@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::disk::{Disk, EntryEdit, ROOT_INODE, Result};
 use super::inode::{Content, Ino};
+use super::paths::{Step, check};
 use crate::sim::net::Errno;
 use crate::simulated::files::FileStatus;
 
@@ -31,16 +32,18 @@ impl Disk {
     }
 
     pub(super) fn symlink(&mut self, original: &Path, link: &Path, now: Duration) -> Result<()> {
+        check(link).and(check(original))?;
         let place = self.walk(link, false)?.free_for_file()?;
         self.create(place, Content::Symlink(original.to_owned()), 0o777, now).map(drop)
     }
 
     pub(super) fn hard_link(&mut self, original: &Path, link: &Path, now: Duration) -> Result<()> {
+        check(original).and(check(link))?;
         let ino = self.find_itself(original)?;
+        let (directory, name) = self.walk(link, false)?.free_for_file()?;
         if self.inode(ino).is_directory() {
             return Err(Errno::NotPermitted);
         }
-        let (directory, name) = self.walk(link, false)?.free_for_file()?;
         let text = format!("link {}", link.display());
         self.edit(text, vec![EntryEdit { directory, name, to: Some(ino) }], now);
         Ok(())
@@ -48,41 +51,53 @@ impl Disk {
 
     pub(super) fn remove_file(&mut self, path: &Path, now: Duration) -> Result<()> {
         let place = self.walk(path, false)?;
-        if self.inode(place.found?).is_directory() {
+        let is_directory = self.inode(place.found?).is_directory();
+        let Step::Name(name) = place.last else { return Err(Errno::IsDirectory) };
+        if is_directory {
             return Err(Errno::IsDirectory);
         }
-        let edit = EntryEdit { directory: place.directory, name: place.name, to: None };
+        let edit = EntryEdit { directory: place.directory, name, to: None };
         self.edit(format!("remove {}", path.display()), vec![edit], now);
         Ok(())
     }
 
     pub(super) fn remove_dir(&mut self, path: &Path, now: Duration) -> Result<()> {
         let place = self.walk(path, false)?;
+        let name = match place.last {
+            Step::Name(name) => name,
+            Step::Here => return Err(Errno::Invalid),
+            Step::Above => return Err(Errno::NotEmpty),
+            Step::Root => return Err(Errno::Busy),
+        };
         if !self.directory_at(place.found?)?.live.is_empty() {
             return Err(Errno::NotEmpty);
         }
-        if place.name.is_empty() {
-            return Err(Errno::Invalid);
-        }
-        let edit = EntryEdit { directory: place.directory, name: place.name, to: None };
+        let edit = EntryEdit { directory: place.directory, name, to: None };
         self.edit(format!("remove {}", path.display()), vec![edit], now);
         Ok(())
     }
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path, now: Duration) -> Result<()> {
+        check(from).and(check(to))?;
         let (source, target) = (self.walk(from, false)?, self.walk(to, false)?);
+        let (Step::Name(from_name), Step::Name(to_name)) = (source.last, target.last) else {
+            return Err(Errno::Busy);
+        };
+        // Both names are looked up before a slash at the end of one matters.
+        if target.found == Err(Errno::NameTooLong) && source.found != Err(Errno::NoEntry) {
+            return Err(Errno::NameTooLong);
+        }
         let ino = source.found?;
-        if target.found == Ok(ino) {
-            return Ok(());
-        }
-        if source.name.is_empty() || target.name.is_empty() || self.is_inside(target.directory, ino) {
-            return Err(Errno::Invalid);
-        }
         let is_directory = self.inode(ino).is_directory();
         if target.has_slash && !is_directory {
             return Err(Errno::NotDirectory);
         }
+        if self.is_inside(target.directory, ino) {
+            return Err(Errno::Invalid);
+        }
         match target.found {
+            Ok(replaced) if self.is_inside(source.directory, replaced) => return Err(Errno::NotEmpty),
+            Ok(replaced) if replaced == ino => return Ok(()),
             Ok(replaced) => match (is_directory, self.directory_at(replaced)) {
                 (true, Ok(entries)) if !entries.live.is_empty() => return Err(Errno::NotEmpty),
                 (true, Err(error)) => return Err(error),
@@ -93,8 +108,8 @@ impl Disk {
             Err(error) => return Err(error),
         }
         let edits = vec![
-            EntryEdit { directory: target.directory, name: target.name, to: Some(ino) },
-            EntryEdit { directory: source.directory, name: source.name, to: None },
+            EntryEdit { directory: target.directory, name: to_name, to: Some(ino) },
+            EntryEdit { directory: source.directory, name: from_name, to: None },
         ];
         self.edit(format!("rename {} to {}", from.display(), to.display()), edits, now);
         Ok(())
@@ -126,9 +141,9 @@ impl Disk {
     pub(super) fn canonicalize(&self, path: &Path) -> Result<PathBuf> {
         let place = self.walk(path, true)?;
         let ino = place.found?;
-        if place.name.is_empty() {
-            return Ok(self.path_of(ino));
-        }
-        Ok(self.path_of(place.directory).join(place.name))
+        Ok(match place.last {
+            Step::Name(name) => self.path_of(place.directory).join(name),
+            _ => self.path_of(ino),
+        })
     }
 }

@@ -22,11 +22,14 @@ impl Disk {
         if is_wrong || !(read || writes) {
             return Err(Errno::Invalid);
         }
-        // A link that leads nowhere counts as a file for `create_new`.
-        let place = self.walk(path, !create_new)?;
-        let (may_create, is_new) = (create || create_new, place.found == Err(Errno::NoEntry));
+        let may_create = create || create_new;
+        let place = match may_create {
+            // A link that leads nowhere counts as a file for `create_new`.
+            true => self.walk_to_create(path, !create_new)?,
+            false => self.walk(path, true)?,
+        };
+        let is_new = place.found == Err(Errno::NoEntry);
         let ino = match place.found {
-            _ if place.has_slash && may_create => return Err(Errno::IsDirectory),
             Ok(_) if create_new => return Err(Errno::Exists),
             Ok(ino) if self.inode(ino).is_directory() && writes => return Err(Errno::IsDirectory),
             Err(Errno::NoEntry) if may_create => {
@@ -77,13 +80,14 @@ impl Disk {
         }
         let len = self.file_at_mut(file.ino)?.live.len() as u64;
         let from = if file.appends { len } else { at.unwrap_or(file.cursor) };
-        let end = from.saturating_add(bytes.len() as u64);
-        if !bytes.is_empty() {
-            self.grow(len, end.max(len))?;
-            let change = ContentChange::Write(from as usize, bytes.to_owned());
-            self.file_at_mut(file.ino)?.change(change);
-            self.inode_mut(file.ino).attributes.modified = now;
+        // That does not even move the cursor of a file that is open to append.
+        if bytes.is_empty() {
+            return Ok(from);
         }
+        let end = from.saturating_add(bytes.len() as u64);
+        self.grow(len, end.max(len))?;
+        self.file_at_mut(file.ino)?.change(ContentChange::Write(from as usize, bytes.to_owned()));
+        self.inode_mut(file.ino).attributes.modified = now;
         if at.is_none() {
             self.set_cursor(number, end);
         }
@@ -117,8 +121,11 @@ impl Disk {
 
     pub(super) fn seek(&mut self, number: u64, to: SeekFrom) -> Result<u64> {
         let file = self.open_file(number)?;
-        let end = self.inode(file.ino).status(file.ino).len;
+        let inode = self.inode(file.ino);
+        let end = inode.status(file.ino).len;
         let position = match to {
+            // A directory has no length. File systems differ here, and this is what tmpfs does.
+            SeekFrom::End(_) if inode.is_directory() => None,
             SeekFrom::Start(position) => Some(position),
             SeekFrom::Current(by) => file.cursor.checked_add_signed(by),
             SeekFrom::End(by) => end.checked_add_signed(by),

@@ -10,13 +10,27 @@ use crate::sim::net::Errno;
 
 /// As many as on Linux.
 const MOST_LINKS: u32 = 40;
+/// In bytes, as on Linux.
+const LONGEST_NAME: usize = 255;
+const LONGEST_PATH: usize = 4095;
+
+/// A part of a path.
+#[derive(Debug)]
+pub(super) enum Step {
+    Root,
+    Name(OsString),
+    /// `.`, which matters at the end of a path only.
+    Here,
+    /// `..`
+    Above,
+}
 
 /// Where a path leads to.
 #[derive(Debug)]
 pub(super) struct PathEnd {
     pub(super) directory: Ino,
-    /// Empty for a path that ends in the root or in `..`.
-    pub(super) name: OsString,
+    /// The last part of the path, or of the last link that was followed.
+    pub(super) last: Step,
     /// What is there, or the error of a call that needs it.
     pub(super) found: Result<Ino>,
     /// The path ends in a slash after the name, so it is one of a directory.
@@ -26,8 +40,9 @@ pub(super) struct PathEnd {
 impl PathEnd {
     /// Returns the directory and the name for a new directory. Nothing may be there.
     pub(super) fn free(self) -> Result<(Ino, OsString)> {
-        match self.found {
-            Err(Errno::NoEntry) => Ok((self.directory, self.name)),
+        match (self.found, self.last) {
+            (Err(Errno::NoEntry), Step::Name(name)) => Ok((self.directory, name)),
+            (Err(Errno::NameTooLong), _) => Err(Errno::NameTooLong),
             _ => Err(Errno::Exists),
         }
     }
@@ -47,48 +62,65 @@ impl Disk {
 
     /// Finds a path. With `follows`, a symbolic link at its end is followed.
     pub(super) fn walk(&self, path: &Path, follows: bool) -> Result<PathEnd> {
-        if path.as_os_str().is_empty() {
-            return Err(Errno::NoEntry);
-        }
-        let (mut at, mut links) = (ROOT_INODE, 0);
+        self.walk_to(path, follows, false)
+    }
+
+    /// Does the same for a call that may create a file there, which a slash at the end excludes. That is an
+    /// error before a symbolic link is followed.
+    pub(super) fn walk_to_create(&self, path: &Path, follows: bool) -> Result<PathEnd> {
+        self.walk_to(path, follows, true)
+    }
+
+    fn walk_to(&self, path: &Path, follows: bool, creates: bool) -> Result<PathEnd> {
+        check(path)?;
+        let (mut at, mut links, mut last) = (ROOT_INODE, 0, Step::Root);
         let (mut left, mut has_slash) = (steps(path), ends_in_slash(path));
         while let Some(step) = left.pop_front() {
-            let Some(name) = step else {
-                at = self.above(at)?;
-                continue;
+            let name = match step {
+                Step::Name(name) => name,
+                step => {
+                    match step {
+                        Step::Root => at = ROOT_INODE,
+                        Step::Above => at = self.above(at)?,
+                        _ => _ = self.directory_at(at)?,
+                    }
+                    last = step;
+                    continue;
+                }
             };
-            let found = self.directory_at(at)?.live.get(&name).copied();
+            let entries = &self.directory_at(at)?.live;
             let is_last = left.is_empty();
-            let target = found.and_then(|ino| match &self.inode(ino).content {
+            if is_last && has_slash && creates {
+                return Err(Errno::IsDirectory);
+            }
+            let found = match entries.get(&name) {
+                _ if name.len() > LONGEST_NAME => Err(Errno::NameTooLong),
+                found => found.copied().ok_or(Errno::NoEntry),
+            };
+            let target = found.ok().and_then(|ino| match &self.inode(ino).content {
                 Content::Symlink(target) if follows || !is_last => Some(target),
                 _ => None,
             });
-            match (target, found) {
-                (Some(target), _) => {
-                    links += 1;
-                    if links > MOST_LINKS {
-                        return Err(Errno::TooManyLinks);
-                    }
-                    if target.is_absolute() {
-                        at = ROOT_INODE;
-                    }
-                    has_slash |= is_last && ends_in_slash(target);
-                    for step in steps(target).into_iter().rev() {
-                        left.push_front(step);
-                    }
+            if let Some(target) = target {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(Errno::TooManyLinks);
                 }
-                (None, found) if is_last => {
-                    let found = match found {
-                        Some(ino) if has_slash && !self.inode(ino).is_directory() => Err(Errno::NotDirectory),
-                        found => found.ok_or(Errno::NoEntry),
-                    };
-                    return Ok(PathEnd { directory: at, name, found, has_slash });
+                has_slash |= is_last && ends_in_slash(target);
+                for step in steps(target).into_iter().rev() {
+                    left.push_front(step);
                 }
-                (None, Some(ino)) => at = ino,
-                (None, None) => return Err(Errno::NoEntry),
+            } else if is_last {
+                let found = match found {
+                    Ok(ino) if has_slash && !self.inode(ino).is_directory() => Err(Errno::NotDirectory),
+                    found => found,
+                };
+                return Ok(PathEnd { directory: at, last: Step::Name(name), found, has_slash });
+            } else {
+                at = found?;
             }
         }
-        Ok(PathEnd { directory: self.above(at)?, name: OsString::new(), found: Ok(at), has_slash })
+        Ok(PathEnd { directory: at, last, found: Ok(at), has_slash: false })
     }
 
     /// Finds what a path leads to, and not what a symbolic link at its end leads to, unless a slash follows.
@@ -97,19 +129,35 @@ impl Disk {
     }
 }
 
-/// Returns whether a slash is at the end of a path, or before a `.` there, which [`Path`] does not show.
-fn ends_in_slash(path: &Path) -> bool {
+/// Returns the error of a text that cannot be a path.
+pub(super) fn check(path: &Path) -> Result<()> {
     let bytes = path.as_os_str().as_encoded_bytes();
-    let last = bytes.strip_suffix(b".").unwrap_or(bytes).last();
+    match bytes.len() {
+        _ if bytes.contains(&0) => Err(Errno::Invalid),
+        0 => Err(Errno::NoEntry),
+        len if len > LONGEST_PATH => Err(Errno::NameTooLong),
+        _ => Ok(()),
+    }
+}
+
+fn ends_in_slash(path: &Path) -> bool {
+    let last = path.as_os_str().as_encoded_bytes().last();
     last.is_some_and(|byte| is_separator(char::from(*byte)))
 }
 
-/// Returns the names in a path; `None` stands for `..`.
-fn steps(path: &Path) -> VecDeque<Option<OsString>> {
+/// Returns whether the last part of a path is `.`, which [`components`](Path::components) leaves out.
+fn ends_in_dot(path: &Path) -> bool {
+    let is_slash = |byte: &u8| is_separator(char::from(*byte));
+    let mut parts = path.as_os_str().as_encoded_bytes().rsplit(is_slash);
+    parts.find(|part| !part.is_empty()) == Some(b".")
+}
+
+fn steps(path: &Path) -> VecDeque<Step> {
     let step = |component: Component<'_>| match component {
-        Component::Normal(name) => Some(Some(name.to_owned())),
-        Component::ParentDir => Some(None),
-        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+        Component::Normal(name) => Some(Step::Name(name.to_owned())),
+        Component::ParentDir => Some(Step::Above),
+        Component::RootDir => Some(Step::Root),
+        Component::Prefix(_) | Component::CurDir => None,
     };
-    path.components().filter_map(step).collect()
+    path.components().filter_map(step).chain(ends_in_dot(path).then_some(Step::Here)).collect()
 }

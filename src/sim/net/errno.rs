@@ -29,6 +29,7 @@ errnos! {
     BadDescriptor = 9, Other;
     WouldBlock = 11, WouldBlock;
     AccessDenied = 13, PermissionDenied;
+    Busy = 16, ResourceBusy;
     Exists = 17, AlreadyExists;
     NotDirectory = 20, NotADirectory;
     IsDirectory = 21, IsADirectory;
@@ -36,6 +37,7 @@ errnos! {
     TooLarge = 27, FileTooLarge;
     NoSpace = 28, StorageFull;
     BrokenPipe = 32, BrokenPipe;
+    NameTooLong = 36, InvalidInput;
     NotEmpty = 39, DirectoryNotEmpty;
     TooManyLinks = 40, Other;
     DestinationRequired = 89, InvalidInput;

@@ -1,5 +1,7 @@
 //! The model: what is seen, and what a crash leaves.
 
+mod results;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -260,81 +262,6 @@ fn attributes_need_a_sync_of_all() {
         scene.crash(false);
         assert_eq!(scene.disk.inode(ino).attributes.mode, mode);
     }
-}
-
-#[test]
-fn errors_are_those_of_linux() {
-    let mut scene = Scene::new();
-    ["/d", "/d/e"].into_iter().for_each(|path| scene.mkdir(path));
-    scene.write("/f", b"f");
-    let path = Path::new;
-    let disk = &mut scene.disk;
-    disk.symlink(path("/loop"), path("/loop"), NOW).unwrap();
-    assert_eq!(disk.create_dir(path("/d"), 0, NOW), Err(Errno::Exists));
-    assert_eq!(disk.create_dir(path("/f/g"), 0, NOW), Err(Errno::NotDirectory));
-    assert_eq!(disk.create_dir(path("/g/h"), 0, NOW), Err(Errno::NoEntry));
-    assert_eq!(disk.remove_dir(path("/d"), NOW), Err(Errno::NotEmpty));
-    assert_eq!(disk.remove_dir(path("/f"), NOW), Err(Errno::NotDirectory));
-    assert_eq!(disk.remove_file(path("/d"), NOW), Err(Errno::IsDirectory));
-    assert_eq!(disk.rename(path("/d"), path("/d/e/g"), NOW), Err(Errno::Invalid));
-    assert_eq!(disk.rename(path("/f"), path("/d"), NOW), Err(Errno::IsDirectory));
-    assert_eq!(disk.rename(path("/d/e"), path("/f"), NOW), Err(Errno::NotDirectory));
-    assert_eq!(disk.hard_link(path("/d"), path("/g"), NOW), Err(Errno::NotPermitted));
-    assert_eq!(disk.walk(path("/loop"), true).unwrap_err(), Errno::TooManyLinks);
-    let file = scene.open("/f");
-    let disk = &mut scene.disk;
-    disk.capacity = 3;
-    assert_eq!(disk.write(file, b"four", None, NOW), Err(Errno::NoSpace));
-    assert_eq!(disk.set_len(file, 1 << 40, NOW), Err(Errno::TooLarge));
-    assert_eq!(disk.write(file, b"xyz", None, NOW), Ok(0));
-}
-
-/// The same calls on Linux have these results.
-#[test]
-fn a_slash_at_the_end_stands_for_a_directory() {
-    let mut scene = Scene::new();
-    scene.mkdir("/d/");
-    ["/f", "/g"].into_iter().for_each(|path| scene.write(path, b"content"));
-    let path = Path::new;
-    let disk = &mut scene.disk;
-    for (original, link) in [("/d", "/to-d"), ("/f", "/to-f"), ("/new/", "/to-new"), ("/d/", "/to-d-slash")] {
-        disk.symlink(path(original), path(link), NOW).unwrap();
-    }
-    let reads = OpenFlags { read: true, ..OpenFlags::default() };
-    for (name, flags, expected) in [
-        ("/new/", WRITE, Err(Errno::IsDirectory)),
-        ("/f/", WRITE, Err(Errno::IsDirectory)),
-        ("/to-new", WRITE, Err(Errno::IsDirectory)),
-        ("/f/", reads, Err(Errno::NotDirectory)),
-        ("/f/.", reads, Err(Errno::NotDirectory)),
-        ("/to-f/", reads, Err(Errno::NotDirectory)),
-        ("/new/", reads, Err(Errno::NoEntry)),
-        ("/d/", reads, Ok(false)),
-        ("/to-d/", reads, Ok(false)),
-        ("/", reads, Ok(false)),
-    ] {
-        scene.last += 1;
-        assert_eq!(disk.open(scene.last, path(name), flags, NOW), expected, "{name}");
-    }
-    for name in ["/f/", "/to-d/", "/to-f/"] {
-        assert_eq!(disk.remove_file(path(name), NOW), Err(Errno::NotDirectory), "{name}");
-        assert_eq!(disk.remove_dir(path(name), NOW), Err(Errno::NotDirectory), "{name}");
-        assert_eq!(disk.rename(path(name), path("/new"), NOW), Err(Errno::NotDirectory), "{name}");
-        assert_eq!(disk.create_dir(path(name), 0, NOW), Err(Errno::Exists), "{name}");
-    }
-    assert_eq!(disk.remove_file(path("/d/"), NOW), Err(Errno::IsDirectory));
-    for to in ["/new/", "/g/"] {
-        assert_eq!(disk.rename(path("/f"), path(to), NOW), Err(Errno::NotDirectory), "{to}");
-    }
-    assert_eq!(disk.rename(path("/d"), path("/f/"), NOW), Err(Errno::NotDirectory));
-    assert_eq!(disk.hard_link(path("/f/"), path("/new"), NOW), Err(Errno::NotDirectory));
-    assert_eq!(disk.hard_link(path("/f"), path("/new/"), NOW), Err(Errno::NoEntry));
-    assert_eq!(disk.hard_link(path("/f"), path("/g/"), NOW), Err(Errno::Exists));
-    assert_eq!(disk.symlink(path("x"), path("/new/"), NOW), Err(Errno::NoEntry));
-    assert_eq!(disk.read_link(path("/to-d/")), Err(Errno::Invalid));
-    assert_eq!(disk.canonicalize(path("/to-d-slash/")), Ok("/d".into()));
-    assert_eq!(disk.rename(path("/d/"), path("/e/"), NOW), Ok(()));
-    assert_eq!(disk.remove_dir(path("/e/"), NOW), Ok(()));
 }
 
 /// Fails if the changes that wait for a sync are kept without a bound.
