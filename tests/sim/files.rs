@@ -225,8 +225,18 @@ fn files_have_the_calls_of_the_standard_library() {
     fs::remove_file("/a/b/c").unwrap();
     fs::remove_dir("/a/b").unwrap();
     assert_eq!(fs::remove_dir("/a").unwrap_err().kind(), ErrorKind::DirectoryNotEmpty);
+    // The first step empties the target, which is the source here.
+    fs::write("/a/f", "content").unwrap();
+    fs::hard_link("/a/f", "/a/g").unwrap();
+    assert_eq!((fs::copy("/a/f", "/a/g").unwrap(), fs::read("/a/f").unwrap()), (0, vec![]));
+    assert_eq!(fs::copy("/a", "/g").unwrap_err().kind(), ErrorKind::InvalidInput);
     fs::remove_dir_all("/a").unwrap();
     assert!(!fs::exists("/a").unwrap());
+    // The directory before the `..` is removed with the others.
+    fs::create_dir_all("/b/c/d").unwrap();
+    fs::write("/b/e", "").unwrap();
+    fs::remove_dir_all("/b/c/..").unwrap();
+    assert_eq!(fs::read_dir("/b").unwrap().count(), 0);
 }
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -263,6 +273,11 @@ fn metadata_is_that_of_the_simulation() {
     fs::set_permissions("/a", fs::Permissions::from_mode(0o444)).unwrap();
     let changed = file.metadata().unwrap();
     assert!(changed.modified().unwrap() == time && changed.permissions().readonly());
+    fs::write("/d", "").unwrap();
+    for target in ["/d", "/e"] {
+        fs::copy("/a", target).unwrap();
+        assert_eq!(fs::metadata(target).unwrap().permissions().mode(), 0o100_444);
+    }
 }
 
 #[cfg(unix)]
@@ -277,9 +292,11 @@ fn what_a_simulation_does_not_know_is_an_error_that_says_what_to_do() {
         error.kind() == ErrorKind::Unsupported && error.to_string().contains("call `sync_data`"),
         "{error}"
     );
-    let error = OpenOptions::from(std::fs::OpenOptions::new()).open("/a").unwrap_err();
+    let mut options = OpenOptions::from(std::fs::OpenOptions::new());
+    let error = options.custom_flags(0).write(true).create(true).open("/a").unwrap_err();
     assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("instead"), "{error}");
-    let file = File::create("/a").unwrap();
+    let file =
+        OpenOptions::new().write(true).create(true).custom_flags(1).custom_flags(0).open("/a").unwrap();
     assert!(panic_of(|| _ = file.as_fd()).contains("use its methods"));
     let elsewhere = std::thread::scope(|scope| scope.spawn(|| file.sync_all()).join().unwrap());
     assert!(elsewhere.unwrap_err().to_string().contains("by another thread"));

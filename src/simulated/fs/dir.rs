@@ -71,14 +71,19 @@ pub(super) fn remove_all(files: &dyn FileCalls, path: &Path) -> io::Result<()> {
     if files.status(FileTarget::LinkItself(path))?.kind == FileKind::Symlink {
         return files.remove_file(path);
     }
+    // A link in `path` may be among what is removed, as may be the directory before a `..` there.
+    let folder = files.canonicalize(path)?;
     for (name, status) in files.read_dir(path)? {
-        let path = path.join(name);
+        let path = folder.join(name);
         match status.kind {
             FileKind::Directory => remove_all(files, &path)?,
             FileKind::File | FileKind::Symlink => files.remove_file(&path)?,
         }
     }
-    files.remove_dir(path)
+    match files.remove_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
 }
 
 /// As [`std::fs::read_dir`]. In a simulation, the entries are in the order of their names.

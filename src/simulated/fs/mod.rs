@@ -7,8 +7,16 @@
 //!
 //! A node's files are kept in memory. They survive a [crash](crate::sim::Network::crash) of the node, except
 //! for what was not synced: see [`Files`](crate::sim::Files) and the guide. All paths are simulated, and
-//! relative ones begin at the root. In the beginning there is an empty directory `/tmp` only. A simulation
-//! does not check permissions.
+//! relative ones begin at the root. In the beginning there is an empty directory `/tmp` only.
+//!
+//! Results are those of Linux, errors included, but for these:
+//!
+//! - Permissions are kept and not checked, and there is no umask.
+//! - There is no time of creation, reading does not change the time of access, and the time of a change of
+//!   the attributes is that of the last modification.
+//! - A directory has the length 0 and one link, and a `seek` from its end is an error.
+//! - The entries of a directory are in the order of their names.
+//! - A file has at most 1 GiB.
 //!
 //! ```
 //! use std::io::Write;
@@ -49,7 +57,7 @@ pub use file::File;
 pub use options::OpenOptions;
 pub use std::fs::{FileTimes, FileType, Metadata, Permissions};
 
-use super::files::{FileCalls, FileTarget, StatusChange};
+use super::files::{FileCalls, FileKind, FileStatus, FileTarget, StatusChange};
 use super::with_simulation;
 
 /// Makes `call` if this thread is in a simulation, and else `real`.
@@ -84,9 +92,18 @@ pub fn canonicalize<P: AsRef<Path>>(path: P) -> io::Result<PathBuf> {
 /// As [`std::fs::copy`].
 pub fn copy<P: AsRef<Path>, Q: AsRef<Path>>(from: P, to: Q) -> io::Result<u64> {
     let (from, to) = (from.as_ref(), to.as_ref());
-    let simulated = |_: &dyn FileCalls| {
-        let content = read(from)?;
-        write(to, &content)?;
+    let simulated = |files: &dyn FileCalls| {
+        let mut source = File::open(from)?;
+        let FileStatus { kind, mode, .. } = files.status(FileTarget::Path(from))?;
+        if kind != FileKind::File {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "only a regular file can be copied"));
+        }
+        // The target may be another link to the source. Then nothing is left to copy.
+        let mut target = File::create(to)?;
+        files.change(FileTarget::Path(to), StatusChange { mode: Some(mode), ..StatusChange::default() })?;
+        let mut content = Vec::new();
+        source.read_to_end(&mut content)?;
+        target.write_all(&content)?;
         Ok(content.len() as u64)
     };
     here_or(simulated, || std::fs::copy(from, to))

@@ -88,9 +88,12 @@ impl std::os::unix::fs::OpenOptionsExt for OpenOptions {
 
     fn custom_flags(&mut self, flags: i32) -> &mut Self {
         self.real.custom_flags(flags);
-        let refused = "a simulation opens no file with `custom_flags`: leave them out there, and call `sync_data` \
-                       in place of O_DSYNC";
-        self.refused = (flags != 0).then_some(refused);
+        const REFUSED: &str = "a simulation opens no file with `custom_flags`: leave them out there, and call \
+                               `sync_data` in place of O_DSYNC";
+        // Options of the standard library are refused with any flags.
+        if let None | Some(REFUSED) = self.refused {
+            self.refused = (flags != 0).then_some(REFUSED);
+        }
         self
     }
 }
