@@ -1,5 +1,7 @@
 //! The model: what is seen, and what a crash leaves.
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod differential;
 mod results;
 
 use std::collections::BTreeMap;
