@@ -51,6 +51,7 @@ pub(super) fn calls(_: u32) -> Option<Vec<usize>> {
 mod walk {
     use std::fs::{self, File};
     use std::os::unix::fs::FileExt;
+    use std::str;
 
     use gimli::{
         BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, Pointer, Register, RegisterRule,
@@ -86,6 +87,29 @@ mod walk {
         (fs::read_to_string(&file).ok()? == at).then_some(calls)
     }
 
+    /// A line of `/proc/self/maps`. The path is bytes: a file may have any name, and the line has it as it is.
+    struct Mapping<'a> {
+        from: u64,
+        to: u64,
+        permissions: &'a [u8],
+        offset: u64,
+        path: &'a [u8],
+    }
+
+    impl<'a> Mapping<'a> {
+        /// Parses "from-to permissions offset device inode path". There is a path only if a file is mapped.
+        fn parse(line: &'a [u8]) -> Option<Self> {
+            let hex = |text| u64::from_str_radix(str::from_utf8(text).ok()?, 16).ok();
+            let mut fields = line.splitn(6, |byte| *byte == b' ');
+            let mut range = fields.next()?.split(|byte| *byte == b'-');
+            let (from, to) = (hex(range.next()?)?, hex(range.next()?)?);
+            let (permissions, offset) = (fields.next()?, hex(fields.next()?)?);
+            // It is behind as many spaces as make a column.
+            let path = fields.nth(2).unwrap_or_default().trim_ascii_start();
+            Some(Self { from, to, permissions, offset, path })
+        }
+    }
+
     /// A part of the address space that has code.
     struct Code {
         from: u64,
@@ -103,21 +127,18 @@ mod walk {
     }
 
     impl OwnMemory {
+        /// Opens the memory, finds the segments that have code, and reads the stack from `sp` on. Returns
+        /// `None` if the system does not let the process read its own memory.
         fn open(sp: u64) -> Option<Self> {
             let file = File::open("/proc/self/mem").ok()?;
-            let (mut code, mut module) = (Vec::new(), (0, ""));
-            let maps = fs::read_to_string("/proc/self/maps").ok()?;
-            for line in maps.lines() {
-                // "from-to permissions offset device inode path"
-                let mut fields = line.split_whitespace();
-                let (from, to) = fields.next()?.split_once('-')?;
-                let hex = |text| u64::from_str_radix(text, 16).ok();
-                let (from, to, permissions, offset) = (hex(from)?, hex(to)?, fields.next()?, fields.next()?);
-                let path = fields.nth(2).unwrap_or_default();
-                if hex(offset)? == 0 {
+            let (mut code, mut module) = (Vec::new(), (0, &[][..]));
+            let maps = fs::read("/proc/self/maps").ok()?;
+            for mapping in maps.split(|byte| *byte == b'\n').filter_map(Mapping::parse) {
+                let Mapping { from, to, permissions, offset, path } = mapping;
+                if offset == 0 {
                     module = (from, path);
                 }
-                if permissions.contains('x') && !path.is_empty() && module.1 == path {
+                if permissions.contains(&b'x') && !path.is_empty() && module.1 == path {
                     code.push(Code { from, to, module: module.0 });
                 }
             }

@@ -1,7 +1,10 @@
-use std::ffi::c_int;
+use std::ffi::{OsStr, c_int};
+use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::ptr;
 use std::sync::{Barrier, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -160,6 +163,34 @@ fn a_thread_below_many_frames() {
     let names = names(waits, || _ = barrier.wait());
     assert_eq!(names.iter().filter(|name| name.contains("deep")).count(), 41, "{names:#?}");
     check_order(&names, "a_thread_below_many_frames");
+}
+
+/// Fails if `/proc/self/maps`, which has the names of mapped files as they are, is read as UTF-8.
+#[test]
+fn a_thread_of_a_program_that_maps_a_file_whose_name_is_no_utf8() {
+    unsafe extern "C" {
+        fn mmap(at: *mut u8, length: usize, access: c_int, kind: c_int, file: c_int, from: i64) -> *mut u8;
+        fn munmap(at: *mut u8, length: usize) -> c_int;
+    }
+    const READ: c_int = 1;
+    const PRIVATE: c_int = 2;
+    const LENGTH: usize = 4096;
+    let name = [format!("paceline-{}-", std::process::id()).as_bytes(), b"\xff \xfe"].concat();
+    let path = std::env::temp_dir().join(OsStr::from_bytes(&name));
+    fs::write(&path, [0; LENGTH]).unwrap();
+    let file = File::open(&path).unwrap();
+    // SAFETY: the mapping is a new one, which nothing reads, and is removed below.
+    let mapped = unsafe { mmap(ptr::null_mut(), LENGTH, READ, PRIVATE, file.as_raw_fd(), 0) };
+    assert_ne!(mapped.addr(), usize::MAX, "{}", std::io::Error::last_os_error());
+    // The list keeps the name, and says that the file is deleted.
+    fs::remove_file(&path).unwrap();
+    assert!(String::from_utf8(fs::read("/proc/self/maps").unwrap()).is_err(), "the name is listed");
+    let lock = Mutex::new(());
+    let held = lock.lock().unwrap();
+    let names = names(|| drop(lock.lock()), move || drop(held));
+    // SAFETY: as above.
+    assert_eq!(unsafe { munmap(mapped, LENGTH) }, 0);
+    check_order(&names, "a_thread_of_a_program_that_maps_a_file_whose_name_is_no_utf8");
 }
 
 #[test]
