@@ -1,7 +1,10 @@
 //! The state of a thread, as Linux tells it.
 
-use std::ffi::{c_int, c_long};
-use std::fs;
+use std::ffi::{OsStr, c_int, c_long};
+use std::fs::File;
+use std::io::{Cursor, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::str;
 use std::time::Duration;
 
 use super::syscall::Syscall;
@@ -10,6 +13,10 @@ use crate::sync::thread_local;
 thread_local! {
     static THIS_THREAD: ThreadState = ThreadState(rustix::thread::gettid().as_raw_nonzero().get());
 }
+
+/// How many bytes of a file about a thread are read. `syscall` has a number and eight addresses, which are up
+/// to 170. `stat` may be longer, but what is wanted of it is behind the name, which has up to 64 bytes.
+const MOST_READ: usize = 512;
 
 /// A thread, and ways to ask what it does.
 #[derive(Clone, Copy, Debug)]
@@ -73,8 +80,9 @@ impl ThreadState {
     /// another thread would not help, because it would be stopped as well. `strace -f` stops each thread at
     /// each of its calls.
     pub(crate) fn is_running(self) -> Option<bool> {
-        let stat = self.read("stat")?;
-        // The name before it is set by the program, and may contain anything.
+        let mut buffer = [0; MOST_READ];
+        let stat = self.read("stat", &mut buffer)?;
+        // The name before it is set by the program, and may contain anything; only numbers follow.
         let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
         Some(matches!(stat.get(name_ends + 2)?, b'R' | b't' | b'T'))
     }
@@ -84,12 +92,20 @@ impl ThreadState {
     pub(crate) fn syscall(self) -> Option<Syscall> {
         // "running"; or "-1 ..." if the thread sleeps outside any call (a page fault); or the number and the
         // arguments.
-        let text = String::from_utf8(self.read("syscall")?).ok()?;
+        let mut buffer = [0; MOST_READ];
+        let text = str::from_utf8(self.read("syscall", &mut buffer)?).ok()?;
         text.split_whitespace().next()?.parse().ok().map(Syscall::new)
     }
 
-    fn read(self, file: &str) -> Option<Vec<u8>> {
-        fs::read(format!("/proc/self/task/{}/{file}", self.0)).ok()
+    /// Reads the beginning of a file about the thread, as far as it fits: one system call each to open, to
+    /// read and to close it. Allocates nothing. `fs::read` asks for the length, which such a file does not
+    /// have, and reads by small pieces up to the end: nine calls.
+    fn read<'a>(self, file: &str, buffer: &'a mut [u8; MOST_READ]) -> Option<&'a [u8]> {
+        let mut path = Cursor::new([0; 64]);
+        write!(path, "/proc/self/task/{}/{file}", self.0).ok()?;
+        let path = &path.get_ref()[..path.position() as usize];
+        let read = File::open(OsStr::from_bytes(path)).ok()?.read(buffer).ok()?;
+        buffer.get(..read)
     }
 }
 
@@ -106,7 +122,7 @@ mod tests {
         assert_eq!(here.is_running(), Some(true));
         let (tell, told) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
-        let blocks = thread::Builder::new().name("R) R ".into()).spawn(move || {
+        let blocks = thread::Builder::new().name("x) R (y".into()).spawn(move || {
             tell.send(ThreadState::here()).unwrap();
             let _ = ended.recv();
         });
@@ -132,6 +148,25 @@ mod tests {
         while !gone() {
             thread::yield_now();
         }
+    }
+
+    /// Fails if a file is read up to its end.
+    #[test]
+    fn a_question_reads_once() {
+        // Returns how often this thread has read so far, which is once more at each call. A kernel without
+        // the accounting of I/O has no such file.
+        let reads = || {
+            let (mut io, mut buffer) = (File::open("/proc/thread-self/io").ok()?, [0; MOST_READ]);
+            let read = io.read(&mut buffer).ok()?;
+            let mut lines = str::from_utf8(&buffer[..read]).unwrap().lines();
+            lines.find_map(|line| line.strip_prefix("syscr: ")?.parse::<u64>().ok())
+        };
+        let here = ThreadState::here();
+        let before = reads();
+        assert_eq!(here.is_running(), Some(true));
+        assert!(here.syscall().is_some(), "this thread is in the call that asks");
+        let (Some(before), Some(after)) = (before, reads()) else { return };
+        assert_eq!(after - before, 1 + 2);
     }
 
     #[test]
