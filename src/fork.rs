@@ -3,14 +3,24 @@
 //! A child of `fork` has a copy of all memory, one thread, and its parent's descriptors. No thread leads an
 //! inherited reactor. Any lock may be held by a thread that does not exist in the child. The inherited epoll
 //! instance *is* the parent's: the child would take events away from the parent and deregister its sources.
-//! Therefore a reactor records its [`Origin`], and a child that comes to one of three doors of an inherited
-//! pool is [aborted](abort_child) with a message: a `block_on`, also where its future returns to it; a spawn;
-//! a wait for an event. What a child drops leaves the parent alone.
+//! Therefore reactors and pools of blocking threads record their [`Origin`], and a child that comes to an
+//! inherited one is [aborted](abort_child) with a message, where it would need a thread of the parent or
+//! change what belongs to it:
+//!
+//! - it enters the runtime or calls its `block_on`, or comes back to a `block_on` from the future;
+//! - it spawns, or schedules a task of another library;
+//! - it registers a source, or waits for a source or a timer;
+//! - it queues a closure that blocks;
+//! - it starts a flight recorder.
+//!
+//! What a child drops leaves the parent alone. So does a `block_on` of a future that is ready at once, if no
+//! runtime is named: it needs none.
 //!
 //! Only `fork` of the C library is detected, not a direct `clone`. A child that replaces its program (`exec`)
 //! needs none of this.
 
 // The atomics of std in all modes: no model forks.
+use std::io::{Cursor, Write};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The number of forks between the process that first called [`Origin::here`] and this one.
@@ -40,21 +50,25 @@ impl Origin {
     }
 }
 
-/// Aborts a child that uses a runtime of its parent, with a message. Takes no lock, not even that of standard
-/// error.
+/// Aborts a child that uses a runtime of its parent, with a message. Takes no lock, because a thread that does
+/// not exist here may have it: neither that of standard error nor that of the allocator, so the message is
+/// made on the stack.
 #[cold]
 pub(crate) fn abort_child() -> ! {
-    let what = format!(
+    let mut what = Cursor::new([0; 512]);
+    // A message that is too long is cut.
+    let _ = writeln!(
+        what,
         "paceline: process {} was forked, and uses a runtime of the process that forked it: the threads, events and \
          tasks belong to the parent. A child should exit, replace itself (`exec`), or build a `Runtime` of its own; or \
-         fork before there is a runtime\n",
+         fork before there is a runtime",
         std::process::id()
     );
-    say(what.as_bytes());
+    say(&what.get_ref()[..what.position() as usize]);
     std::process::abort();
 }
 
-/// Writes these bytes to standard error, at once and without a lock. Ignores errors.
+/// Writes these bytes to standard error, by one call and without a lock. Ignores errors.
 #[cfg(unix)]
 fn say(what: &[u8]) {
     // SAFETY: 2 is standard error; if it is closed, the write fails and nothing is written.

@@ -13,7 +13,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use paceline::{Async, Handle, Runtime, Timer, block_on, spawn, unblock};
 use rustix::process::{Pid, Signal};
 
-use crate::forked_children::{end_of, in_child, leave, split};
+use crate::forked_children::{end_of, in_child, leave, lock_allocator, split};
 use crate::setups::{SOON, is_child};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -30,10 +30,24 @@ async fn all_is_well() {
 }
 
 /// Checks that the child was aborted, and that the parent's default instance works.
-fn aborts(child: Pid) {
+fn aborts(what: &str, child: Pid) {
     let end = end_of(child);
-    assert_eq!(end.terminating_signal(), Some(Signal::ABORT.as_raw()), "{end:?}");
+    assert_eq!(end.terminating_signal(), Some(Signal::ABORT.as_raw()), "{what}: {end:?}");
     block_on(all_is_well());
+}
+
+/// Forks for each use, and checks that it aborts the child. `prepare` runs in the child before.
+fn each_aborts(uses: &[(&str, &dyn Fn())], prepare: fn()) {
+    for (what, uses) in uses {
+        match split() {
+            Some(child) => aborts(what, child),
+            None => {
+                prepare();
+                uses();
+                leave(true);
+            }
+        }
+    }
 }
 
 /// Fails if a call goes on in a child: it waits for threads that exist in the parent only.
@@ -48,29 +62,44 @@ fn a_child_that_uses_a_runtime_of_its_parent_is_aborted() {
     let (_ours, theirs) = UnixStream::pair().unwrap();
     let source = Async::new(theirs).unwrap();
     let handle = runtime.handle();
-    let uses: [&dyn Fn(); 10] = [
-        &|| _ = block_on(Timer::after(Duration::from_millis(1))),
-        &|| block_on(std::future::pending()),
-        &|| spawn(async {}).detach(),
-        &|| unblock(|| ()).detach(),
-        &|| drop(Async::new(UnixStream::pair().unwrap().0)),
-        &|| drop(pollster::block_on(source.readable())),
-        // So long that it is not due at the first poll.
-        &|| _ = pollster::block_on(Timer::after(Duration::from_secs(10))),
-        &|| runtime.spawn(async {}).detach(),
-        &|| runtime.block_on(async {}),
-        &|| drop(handle.enter()),
+    let uses: [(&str, &dyn Fn()); 10] = [
+        // A timer that is due at the first poll needs no runtime.
+        ("block_on of a timer", &|| _ = block_on(Timer::after(HOUR))),
+        ("block_on for ever", &|| block_on(std::future::pending())),
+        ("spawn", &|| spawn(async {}).detach()),
+        ("unblock", &|| unblock(|| ()).detach()),
+        ("registering", &|| drop(Async::new(UnixStream::pair().unwrap().0))),
+        ("readable", &|| drop(pollster::block_on(source.readable()))),
+        ("timer", &|| _ = pollster::block_on(Timer::after(HOUR))),
+        ("Runtime::spawn", &|| runtime.spawn(async {}).detach()),
+        ("Runtime::block_on", &|| runtime.block_on(async {})),
+        ("Handle::enter", &|| drop(handle.enter())),
     ];
-    for uses in uses {
-        match split() {
-            Some(child) => aborts(child),
-            None => {
-                uses();
-                leave(true);
-            }
-        }
-    }
+    each_aborts(&uses, || ());
     assert_eq!(Handle::current().block_on(async { 5 }), 5);
+}
+
+/// Fails if the message is made in memory that is allocated.
+#[test]
+fn a_child_whose_allocator_is_locked_is_aborted() {
+    if !is_child("fork::a_child_whose_allocator_is_locked_is_aborted", "ulimit -c 0") {
+        return;
+    }
+    let runtime = Runtime::builder().threads(2).build().unwrap();
+    let handle = runtime.handle();
+    let socket = UnixStream::pair().unwrap().0;
+    let source = Async::new(&socket).unwrap();
+    block_on(all_is_well());
+    // The other uses allocate before they come to a runtime.
+    let uses: [(&str, &dyn Fn()); 6] = [
+        ("spawn", &|| spawn(async {}).detach()),
+        ("registering", &|| drop(Async::new(&socket))),
+        ("readable", &|| _ = source.poll_readable(&mut Context::from_waker(Waker::noop()))),
+        ("Runtime::spawn", &|| runtime.spawn(async {}).detach()),
+        ("Runtime::block_on", &|| runtime.block_on(async {})),
+        ("Handle::enter", &|| drop(handle.enter())),
+    ];
+    each_aborts(&uses, lock_allocator);
 }
 
 /// The child drops its copies of a source, a timer and a runtime. Fails if that removes the source from the
@@ -106,6 +135,7 @@ fn a_child_may_build_a_runtime() {
     if is_child("fork::a_child_may_build_a_runtime", ":") {
         block_on(all_is_well());
         in_child(|| {
+            assert_eq!(block_on(async { 7 }), 7, "a future that is ready needs no runtime");
             for threads in [1, 2] {
                 Runtime::builder().threads(threads).build().unwrap().block_on(all_is_well());
             }
@@ -137,7 +167,8 @@ fn a_child_that_comes_back_to_the_block_on_of_its_parent_is_aborted() {
             }
             child
         });
-        aborts(child.expect("the child does not get here"));
+        let what = if waits { "a wait after the fork" } else { "a result after the fork" };
+        aborts(what, child.expect("the child does not get here"));
     }
 }
 
@@ -163,7 +194,7 @@ fn a_child_that_comes_back_to_a_task_runs_no_task_of_its_parent() {
         }
         child
     }));
-    aborts(child.expect("the child does not get here"));
+    aborts("a task", child.expect("the child does not get here"));
     let mut written = Vec::new();
     ours.read_to_end(&mut written).unwrap();
     assert_eq!(written.len(), TASKS);
