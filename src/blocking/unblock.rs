@@ -178,7 +178,8 @@ impl<T> Unblock<T> {
             Back { inner, result: Ok(0) }
         });
         sent.unwrap_or_else(|error| panic!("{error}"));
-        told.await.expect("`Unblock::with_mut()` operation has panicked")
+        // The text is that of the `blocking` crate, which ends with the error of its own channel.
+        told.await.unwrap_or_else(|_| panic!("`Unblock::with_mut()` operation has panicked: RecvError"))
     }
 
     /// Waits until the value is not in use on a thread, and takes it out. Written data is flushed; an error

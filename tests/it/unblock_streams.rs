@@ -90,6 +90,14 @@ fn errors_of_an_unblock() {
     });
 }
 
+/// The text is that of the `blocking` crate.
+#[test]
+fn a_panic_of_with_mut_says_what_has_panicked() {
+    let mut number = Unblock::new(7);
+    let text = panic_of(|| block_on(number.with_mut(|_| panic!("on purpose"))));
+    assert_eq!(text, "`Unblock::with_mut()` operation has panicked: RecvError");
+}
+
 /// Taking the value back stops the thread, which returns it.
 #[test]
 fn an_endless_iterator_stops_when_it_is_taken_back() {
