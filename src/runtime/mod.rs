@@ -70,7 +70,8 @@ const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 /// | a source that was made in it | works, wherever it is awaited | returns errors |
 /// | a [`Timer`](crate::Timer) that was polled in it | fires | fires: it is armed again where it is awaited |
 ///
-/// Awaiting a cancelled task panics with a message; its [`fallible`](Task::fallible) form returns `None`.
+/// Awaiting a cancelled task panics with the text of `async-task`, `Task polled after completion`; its
+/// [`fallible`](Task::fallible) form returns `None`.
 ///
 /// # After a fork
 ///

@@ -15,7 +15,8 @@ use futures_lite::{StreamExt, future};
 use paceline::blocking::Job;
 use paceline::{Runtime, Timer, block_on, unblock};
 
-use crate::setups::{eventually, for_each_builder, waker_that};
+use crate::blocking::panic_of;
+use crate::setups::{SOON, eventually, for_each_builder, waker_that};
 
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -89,6 +90,35 @@ fn a_timer_that_was_lost_is_not_taken_for_armed() {
         timer.set_after(SHORT);
         eventually("it fires elsewhere", || wakes.load(SeqCst) == 2);
         assert!(poll(&mut timer).is_ready());
+    });
+}
+
+/// `Runtime` and the reference promise this text, which is that of `async-task`: its `Task` cannot be told why
+/// it was cancelled.
+#[test]
+fn a_task_of_a_runtime_that_has_ended_panics_where_it_is_awaited() {
+    const TEXT: &str = "Task polled after completion";
+    for_each_builder(|setup| {
+        let [other, drops, ends, drains] = [(); 4].map(|()| setup.build());
+        let waits = |runtime: &Runtime| [(); 3].map(|()| runtime.spawn(future::pending::<()>()));
+        let tasks = [&drops, &ends, &drains].map(waits);
+        let late = drops.handle();
+        drop(drops);
+        ends.shutdown(SOON).unwrap();
+        block_on(drains.drain(Duration::ZERO));
+        for [mut here, elsewhere, not_needed] in tasks {
+            // Its second await gives the same.
+            for _ in 0..2 {
+                assert_eq!(panic_of(|| block_on(&mut here)), TEXT);
+                assert_eq!(panic_of(|| other.block_on(&mut here)), TEXT);
+                assert_eq!(panic_of(|| pollster::block_on(&mut here)), TEXT);
+            }
+            assert_eq!(panic_of(|| block_on(other.spawn(elsewhere))), TEXT);
+            assert_eq!(block_on(not_needed.fallible()), None);
+        }
+        for spawned_late in [late.spawn(async {}), ends.spawn(async {}), drains.spawn(async {})] {
+            assert_eq!(panic_of(|| block_on(spawned_late)), TEXT);
+        }
     });
 }
 
