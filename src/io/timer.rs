@@ -14,7 +14,11 @@ use crate::budget;
 use crate::current;
 use crate::pool;
 use crate::reactor::Alarm;
+use crate::simulated;
 use crate::sync::Instant;
+
+/// Longer than a simulation lasts.
+const FAR: Duration = Duration::from_secs(600 * 365 * 24 * 60 * 60);
 
 /// Fires at a point in time: once as a future, repeatedly as a stream.
 ///
@@ -234,6 +238,20 @@ impl Timer {
             self.alarm = Some(arm(when, delay, waker));
         }
     }
+
+    #[inline]
+    fn is_armed_for(&self, waker: &Waker) -> bool {
+        self.alarm.as_ref().is_some_and(|alarm| alarm.is_for(waker))
+    }
+
+    /// Arms a timer that never fires, in a simulation: for a time to which the clock does not come. So the
+    /// report of a deadlock can count the timers that never fire.
+    #[cold]
+    fn arm_for_never(&mut self, waker: &Waker) {
+        if let (false, Some(far)) = (self.is_armed_for(waker), pool::now().checked_add(FAR)) {
+            self.arm(far, FAR, waker);
+        }
+    }
 }
 
 impl Future for Timer {
@@ -244,7 +262,12 @@ impl Future for Timer {
     /// again. A timer that never fires stays pending, and wakes no task.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
         let this = self.get_mut();
-        let Some(when) = this.when else { return Poll::Pending };
+        let Some(when) = this.when else {
+            if simulated::is_running() {
+                this.arm_for_never(cx.waker());
+            }
+            return Poll::Pending;
+        };
         budget::spend(cx.waker(), || {
             let now = pool::now();
             if now >= when {
@@ -255,7 +278,7 @@ impl Future for Timer {
                 }
                 return Poll::Ready(when);
             }
-            if !this.alarm.as_ref().is_some_and(|alarm| alarm.is_for(cx.waker())) {
+            if !this.is_armed_for(cx.waker()) {
                 this.arm(when, when - now, cx.waker());
             }
             Poll::Pending

@@ -16,7 +16,7 @@ use super::order::Order;
 use super::presence::Presence;
 use super::report::Report;
 use super::rng::Rng;
-use super::simulation::{Conditions, Simulated};
+use super::simulation::{Conditions, END_OF_TIME, Simulated};
 use super::way::SimulatedWay;
 use crate::executor::Task;
 use crate::io::Timer;
@@ -25,9 +25,6 @@ use crate::pool::{EnterGuard, Pool, Tuning};
 use crate::reactor::WayChoice;
 use crate::runtime::Runtime;
 use crate::waking;
-
-/// How far the clock of a simulation moves on: 584 years, which still is a number of nanoseconds in 64 bits.
-const END_OF_TIME: Duration = Duration::from_secs(584 * 365 * 24 * 60 * 60);
 
 /// A simulation: a runtime on this thread. Its clock stands still, and jumps to the next timer or packet when
 /// no task is ready; its choices come from a seed.
@@ -297,8 +294,8 @@ impl Sim {
     /// # Panics
     ///
     /// If the future panics; and if the simulation fails: see the [module](super#what-is-an-error). If the
-    /// future waits, no task is ready and no timer is armed, that is a deadlock, and the message lists the
-    /// tasks.
+    /// future waits, no task is ready and no timer can fire, that is a deadlock, and the message lists the
+    /// tasks. It counts the timers that are awaited and never fire.
     #[track_caller]
     pub fn block_on<T: Send + 'static>(&mut self, future: impl Future<Output = T> + Send + 'static) -> T {
         let task = self.spawn(future);
@@ -379,5 +376,9 @@ impl Drop for Sim {
 fn leave_to_the_simulation(pool: &Pool) -> io::Result<()> {
     pool.deputy.duty.end();
     pool.reactor.stop_clock();
+    let clock = &pool.reactor.clock;
+    if let Some(end) = clock.now().checked_add(END_OF_TIME) {
+        clock.end_at(end);
+    }
     Ok(())
 }

@@ -27,6 +27,10 @@ use super::tasks::{SimTasks, TaskId};
 use crate::reactor::Reactor;
 use crate::runtime::Handle;
 
+/// How far the clock goes, in years of 365 days: as many as are a number of nanoseconds in 64 bits.
+const YEARS: u64 = 584;
+pub(super) const END_OF_TIME: Duration = Duration::from_secs(YEARS * 365 * 24 * 60 * 60);
+
 /// Upper bound of the polls at one time: more are tasks that wake each other for ever. Takes some seconds.
 pub(super) const MOST_POLLS_AT_ONCE: u64 = 10_000_000;
 
@@ -397,9 +401,16 @@ impl Simulated {
         }
         let waiting = state.tasks.unfinished();
         let (seed, at) = (self.seed, state.events.last());
+        let timers = match self.timers_for_never() {
+            0 => "no timer is armed".to_owned(),
+            number => format!(
+                "no timer can fire (armed for no time, or for one after the end of the clock, {YEARS} years after the start: \
+                 {number})"
+            ),
+        };
         let mut text = format!(
-            "deadlock in the simulation with seed {seed}, {at:?} after its start: no task is ready, no timer is armed, \
-             and the future of a `block_on` waits. Tasks that wait: {}",
+            "deadlock in the simulation with seed {seed}, {at:?} after its start: no task is ready, {timers}, and the \
+             future of a `block_on` waits. Tasks that wait: {}",
             waiting.len()
         );
         for task in waiting.iter().take(MOST_LISTED) {
@@ -409,6 +420,13 @@ impl Simulated {
             text += &format!("\n  and {more} more");
         }
         text
+    }
+
+    /// Returns how many timers are awaited to which the clock never comes.
+    fn timers_for_never(&self) -> usize {
+        let Some((_, reactor, _)) = self.place.get() else { return 0 };
+        let never = |due: Option<Instant>| due.is_none_or(|due| !reactor.clock.reaches(due));
+        reactor.armed_timers().into_iter().filter(|(due, _)| never(*due)).count()
     }
 
     pub(super) fn report(&self) -> Report {

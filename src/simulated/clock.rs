@@ -9,7 +9,7 @@
 //! gives the leader something to do ends its sleep, and the leader comes by here before the next sleep.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::sync::{Instant, Mutex, MutexGuard};
@@ -25,6 +25,8 @@ pub(crate) struct Clock {
     changes: AtomicU32,
     /// The number of holders, times two; plus one if a holder has released the clock since the last look.
     held: AtomicUsize,
+    /// The last moment that a stopped clock comes to, if there is one.
+    end: OnceLock<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +59,12 @@ impl ClockHands {
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self { hands: Mutex::new(ClockHands::Real), changes: AtomicU32::new(0), held: AtomicUsize::new(0) }
+        Self {
+            hands: Mutex::new(ClockHands::Real),
+            changes: AtomicU32::new(0),
+            held: AtomicUsize::new(0),
+            end: OnceLock::new(),
+        }
     }
 
     /// Returns whether a clock of this process was ever stopped.
@@ -102,6 +109,16 @@ impl Clock {
         !stands
     }
 
+    /// Sets the end of a clock that stays stopped: it never goes on to a later moment. Called once.
+    pub(crate) fn end_at(&self, end: Instant) {
+        assert!(self.end.set(end).is_ok(), "a clock has one end");
+    }
+
+    /// Returns whether a stopped clock comes to this moment.
+    pub(crate) fn reaches(&self, at: Instant) -> bool {
+        self.end.get().is_none_or(|end| at <= *end)
+    }
+
     /// Lets the clock run on from where it stands. Returns false if it is not stopped. The caller interrupts
     /// the leader.
     pub(crate) fn go_on(&self) -> bool {
@@ -116,7 +133,7 @@ impl Clock {
     pub(crate) fn advance(&self, by: Duration) -> bool {
         let mut hands = self.hands();
         let ClockHands::Stand { at } = *hands else { return false };
-        let at = at.checked_add(by).expect("the clock does not go that far");
+        let at = at.checked_add(by).filter(|at| self.reaches(*at)).expect("the clock does not go that far");
         self.set(&mut hands, ClockHands::Stand { at });
         true
     }
@@ -165,7 +182,7 @@ impl Clock {
     /// Moves a stopped clock on to the moment that `to` returns, if the clock is not held; never moves the
     /// clock back. Returns true if there may be something to do: once the clock has reached that moment, or,
     /// without a leap, if a holder has released the clock since the last call. Returns false if the clock
-    /// runs or is held, or if `to` returns none.
+    /// runs or is held, or if `to` returns none or a moment after the end.
     pub(crate) fn try_leap(&self, to: impl FnOnce() -> Option<Instant>) -> bool {
         if !self.stands() {
             return false;
@@ -179,7 +196,7 @@ impl Clock {
         if held > 1 {
             return false;
         }
-        let Some(to) = to() else { return false };
+        let Some(to) = to().filter(|to| self.reaches(*to)) else { return false };
         let mut hands = self.hands();
         let at = hands.show();
         if matches!(*hands, ClockHands::Stand { .. }) && to > at {

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
+use futures_lite::future;
 use paceline::net::TcpListener;
 use paceline::sim::{self, Rng, Sim, check};
 use paceline::{Timer, clock, spawn};
@@ -44,6 +47,45 @@ fn a_deadlock_lists_the_tasks_that_wait() {
         ["deadlock in the simulation with seed 7, 1.5s after", "Tasks that wait: 2", "task 1, spawned at"];
     assert_parts(&text, &parts);
     assert_parts(&text, &["task 2, spawned at", &at(line)]);
+}
+
+/// Fails if the clock leaps to a timer that is after its end, and if the message says that none is armed.
+#[test]
+fn a_deadlock_counts_the_timers_that_never_fire() {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    let deadlock = |at: &str, never: usize, future: fn() -> BoxFuture<'static, ()>| {
+        let text = panic_of(|| Sim::new(7).block_on(future()));
+        let timers = match never {
+            0 => "no timer is armed, and".to_owned(),
+            _ => format!(
+                "no timer can fire (armed for no time, or for one after the end of the clock, 584 years after the start: {never}), and"
+            ),
+        };
+        assert_parts(&text, &[&format!("with seed 7, {at} after its start: no task is ready, {timers} the")]);
+    };
+    deadlock("0ns", 0, || Box::pin(future::pending()));
+    deadlock("0ns", 1, || Box::pin(async { _ = Timer::after(Duration::MAX).await }));
+    deadlock("0ns", 1, || Box::pin(async { _ = Timer::never().await }));
+    deadlock("0ns", 1, || Box::pin(async { _ = Timer::after(585 * YEAR).await }));
+    // Those that are dropped, or are set to a time, do not count.
+    deadlock("7s", 2, || {
+        Box::pin(async {
+            let [mut dropped, mut set] = [(); 2].map(|()| Timer::never());
+            assert!(future::poll_once(&mut dropped).await.is_none());
+            assert!(future::poll_once(&mut set).await.is_none());
+            set.set_after(Duration::from_secs(7));
+            drop((dropped, set.await));
+            future::zip(Timer::after(600 * YEAR), Timer::never()).await;
+        })
+    });
+    // One that does not come in time any more.
+    deadlock("17975520000s", 1, || {
+        Box::pin(async {
+            for _ in 0..20 {
+                Timer::after(30 * YEAR).await;
+            }
+        })
+    });
 }
 
 #[test]
@@ -283,6 +325,8 @@ fn a_run_that_is_longer_than_the_clock_ends_with_it() {
         assert_eq!(sim.run_for(years(run)).elapsed, years(ends));
     }
     assert_eq!(sim.run_for(Duration::MAX).elapsed, years(584));
+    let text = panic_of(AssertUnwindSafe(|| _ = sim.block_on(Timer::after(Duration::from_secs(1)))));
+    assert_parts(&text, &["18417024000s after its start", "no timer can fire"]);
 }
 
 /// A panic of the program comes before a difference that it has not met.
@@ -330,7 +374,7 @@ fn what_no_call_has_reported_is_reported_at_the_end() {
 #[test]
 fn a_failure_is_reported_once() {
     let mut sim = Sim::new(7);
-    let text = panic_of(std::panic::AssertUnwindSafe(|| sim.block_on(std::future::pending::<()>())));
+    let text = panic_of(AssertUnwindSafe(|| sim.block_on(std::future::pending::<()>())));
     assert_parts(&text, &["deadlock in the simulation"]);
     drop(sim);
 }
