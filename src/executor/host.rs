@@ -87,7 +87,7 @@ pub(crate) struct Host {
     /// Whether tasks may be left here: the host is watched, and no foreign `block_on` may be on top of the
     /// poll in progress.
     keeps_tasks: Cell<bool>,
-    /// The looks of the deputy that notices when this thread is stuck; null if none does.
+    /// The count of the looks of the deputy that notices when this thread is stuck; [`NO_TICKS`] if none does.
     ticks: Cell<*const Counter>,
     /// Whether fetched events wait until this thread returns to the reactor.
     pub(crate) events_wait: Cell<bool>,
@@ -96,6 +96,9 @@ pub(crate) struct Host {
     /// `None` outside of all `block_on`s, and for a visit, which hosts no runner.
     surroundings: Cell<Option<NonNull<dyn Surroundings>>>,
 }
+
+/// The count of looks where no deputy looks.
+static NO_TICKS: Counter = Counter::new();
 
 thread_local! {
     static HOST: Host = const { Host::new(ptr::null(), None, 0) };
@@ -230,7 +233,7 @@ impl Host {
             root: Cell::new(root),
             woken: Cell::new(true),
             keeps_tasks: Cell::new(false),
-            ticks: Cell::new(ptr::null()),
+            ticks: Cell::new(&raw const NO_TICKS),
             events_wait: Cell::new(false),
             depth: Cell::new(depth),
             surroundings: Cell::new(surroundings),
@@ -301,11 +304,16 @@ impl Host {
         self.keeps_tasks.set(true);
     }
 
-    /// Returns the number of looks of the deputy so far, by which a round ends; `None` if there is none.
+    /// Returns the number of looks of the deputy so far, by which a round ends; 0 if there is no deputy, or it
+    /// has not looked yet.
     #[inline]
-    pub(super) fn tick(&self) -> Option<u64> {
+    pub(super) fn tick(&self) -> u64 {
         // SAFETY: as `set_watched` says; `HostGuard` puts the value of the `block_on` below back.
-        unsafe { self.ticks.get().as_ref() }.map(Counter::get)
+        unsafe { &*self.ticks.get() }.get()
+    }
+
+    fn is_watched(&self) -> bool {
+        !ptr::eq(self.ticks.get(), &raw const NO_TICKS)
     }
 
     /// Returns how many tasks a runner may poll here in one go.
@@ -364,7 +372,7 @@ impl Host {
     /// The thread keeps tasks again if it is watched.
     #[inline]
     pub(super) fn start_poll(&self, runner: &Arc<Runner>) {
-        self.keeps_tasks.set(!self.ticks.get().is_null());
+        self.keeps_tasks.set(self.is_watched());
         self.last.set(Arc::as_ptr(runner));
     }
 

@@ -145,14 +145,6 @@ impl Runner {
         self.poll.end();
     }
 
-    /// Does the same with a task from a queue that it [inspects](Self::inspects).
-    #[cold]
-    pub(super) fn run_inspected(&self, task: Runnable) {
-        self.inspects.set(true);
-        self.run(task);
-        self.inspects.set(false);
-    }
-
     /// Has the task that is polled now left to takers if it wakes itself. Only for the runner's own thread.
     #[cold]
     pub(super) fn leave_task(&self, left: Left) {

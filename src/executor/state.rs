@@ -19,7 +19,7 @@ use super::tasks::Tasks;
 use crate::insight::Panics;
 use crate::line::{Line, WakeOrder};
 use crate::simulated::{self, Injector};
-use crate::sync::{self, Counter, Flag, Mutex, MutexGuard};
+use crate::sync::{self, AtomicUsize, Counter, Flag, Mutex, MutexGuard, Ordering};
 use crate::waking;
 
 /// The part of a runtime that is called when a task becomes ready and no runner sleeps.
@@ -39,6 +39,8 @@ pub(crate) struct State {
     /// Tasks that are known to compute, for takers only. Such a task is polled from here, and comes back to
     /// the end.
     slow: ConcurrentQueue<Runnable>,
+    /// Number of tasks in these two queues. Wraps around for a moment if a task is taken before it is counted.
+    left: AtomicUsize,
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
     pub(crate) idle: Line<Sleeper>,
@@ -139,6 +141,7 @@ impl State {
             injector: simulated::injector(is_simulated),
             passed: ConcurrentQueue::unbounded(),
             slow: ConcurrentQueue::unbounded(),
+            left: AtomicUsize::new(0),
             runners: Mutex::new(Vec::new()),
             idle: Line::new(WakeOrder::LastInFirstOut),
             alarm: OnceLock::new(),
@@ -199,10 +202,14 @@ impl State {
     /// worth it, because it takes from these queues itself.
     #[cold]
     pub(super) fn leave_to_takers(&self, runner: &Runner, task: Runnable, left: Left) {
-        self.push(match left {
-            Left::Unknown => self.passed.push(task),
-            Left::Slow => self.slow.push(task),
-        });
+        let queue = if left == Left::Slow { &self.slow } else { &self.passed };
+        let pushed = queue.push(task);
+        if pushed.is_ok() {
+            // ORDER: Relaxed, here and where it is read: the fences of `idle` make it visible, as they do the
+            // task.
+            self.left.fetch_add(1, Ordering::Relaxed);
+        }
+        self.complete(pushed);
         if runner.is_standby() { self.call_for_tasks() } else { self.invite(|| self.slow.len()) }
     }
 
@@ -256,12 +263,14 @@ impl State {
     /// no runner will ever come: then the task is dropped, on another thread, because wakers are called under
     /// foreign locks. Only the injectors of runtimes are ever closed, and this call has begun before that, so
     /// there are few such threads. If none can be started, the task is dropped here.
+    #[inline]
     pub(super) fn inject(&self, task: Runnable) {
-        self.push(self.injector.push(task));
+        self.complete(self.injector.push(task));
     }
 
     /// Completes a push into a queue that runners share, as [`inject`](Self::inject) says.
-    fn push(&self, pushed: Result<(), PushError<Runnable>>) {
+    #[inline]
+    fn complete(&self, pushed: Result<(), PushError<Runnable>>) {
         if let Err(PushError::Closed(task) | PushError::Full(task)) = pushed {
             debug_assert!(self.of_runtime, "this future may not be dropped here");
             let _ = sync::start_errand(|| waking::call(|| drop(task)));
@@ -304,7 +313,7 @@ impl State {
     /// Returns whether tasks wait in the queues for takers.
     #[inline]
     pub(super) fn has_left(&self) -> bool {
-        !self.slow.is_empty() || !self.passed.is_empty()
+        self.left.load(Ordering::Relaxed) > 0
     }
 
     /// Returns whether tasks wait in the queues that runners share.
@@ -327,12 +336,19 @@ impl State {
 
     /// Takes the oldest task that a standby has passed over, and counts it. Not for a standby.
     pub(super) fn pop_passed(&self) -> Option<Runnable> {
-        self.passed.pop().ok().inspect(|_| self.taken_left.add(1))
+        self.pop_left(&self.passed)
     }
 
     /// Takes the oldest task of the slow queue, and counts it. Not for a standby.
     pub(super) fn pop_slow(&self) -> Option<Runnable> {
-        self.slow.pop().ok().inspect(|_| self.taken_left.add(1))
+        self.pop_left(&self.slow)
+    }
+
+    fn pop_left(&self, queue: &ConcurrentQueue<Runnable>) -> Option<Runnable> {
+        let task = queue.pop().ok()?;
+        self.left.fetch_sub(1, Ordering::Relaxed);
+        self.taken_left.add(1);
+        Some(task)
     }
 
     /// Closes the queues that runners share: what is pushed there after that is dropped.
@@ -373,9 +389,9 @@ impl State {
     /// Takes any scheduled task, from the queues that runners share first, then from the ring and the slot of
     /// any runner: for callers that run one task at a time. Returns `None` if no task waits.
     pub(crate) fn any_task(&self) -> Option<Runnable> {
-        self.pop_passed()
-            .or_else(|| self.pop_injected())
-            .or_else(|| self.pop_slow())
+        let left = || self.pop_passed().or_else(|| self.pop_slow());
+        self.pop_injected()
+            .or_else(|| if self.has_left() { left() } else { None })
             .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
     }

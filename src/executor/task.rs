@@ -38,6 +38,12 @@ enum History {
 }
 
 impl History {
+    /// Returns whether no poll was slow or has panicked.
+    #[inline]
+    fn was_quick(self) -> bool {
+        matches!(self, Self::Fresh | Self::Quick)
+    }
+
     /// Returns the history after another poll, which the deputy caught in this, if it did. A task that is
     /// caught again has its mark doubled.
     #[cold]
@@ -132,7 +138,7 @@ impl<F: Future> Future for Tracked<F> {
         let result = host::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
             runner.poll.set_place(this.spawned_at);
-            if this.history != History::Quick {
+            if !this.history.was_quick() || runner.inspects.is_set() {
                 if let Some(left) = this.history.left_by(runner) {
                     runner.leave_task(left);
                     cx.waker().wake_by_ref();
@@ -143,7 +149,9 @@ impl<F: Future> Future for Tracked<F> {
             let result = future.poll(cx);
             noted.end();
             // A single branch, because in most polls neither holds.
-            if runner.poll.is_caught() | (this.history != History::Quick) {
+            if !runner.poll.is_caught() & this.history.was_quick() {
+                this.history = History::Quick;
+            } else {
                 this.history = this.history.after(runner.poll.caught());
                 if matches!(this.history, History::Slow(Caught::Computing, _)) && !runner.keeps_order {
                     runner.leave_task(Left::Slow);

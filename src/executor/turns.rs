@@ -49,12 +49,13 @@ impl Turns {
 
     /// Begins a round in this tick. Where no deputy looks, each round is a tick.
     #[inline]
-    pub(super) fn begin_round(&mut self, tick: Option<u64>) {
-        self.is_slow_due = tick != Some(self.slow_until);
+    pub(super) fn begin_round(&mut self, tick: u64) {
+        self.is_slow_due = tick == 0 || tick != self.slow_until;
     }
 
     /// Polls the next task: the one in the slot, unless it is the turn of the surplus; in order, the tasks of
-    /// a round. Returns false if no task is left that this runner may take, and always in order.
+    /// a round, which began in this tick. Returns false if no task is left that this runner may take, and
+    /// always in order.
     #[inline]
     pub(super) fn poll_next(
         &mut self,
@@ -62,79 +63,108 @@ impl Turns {
         runner: &Runner,
         host: &Host,
         is_hosted: bool,
-        tick: Option<u64>,
+        tick: u64,
     ) -> bool {
         let in_slot = if self.streak < STREAK { direct(runner) } else { None };
-        if let Some(task) = in_slot {
+        let next = if in_slot.is_some() {
             self.streak += 1;
-            runner.run(task);
-            return true;
+            in_slot
+        } else {
+            self.streak = 0;
+            if self.in_order {
+                self.is_over = poll_round(state, runner, host, tick);
+                return false;
+            }
+            // If the streak is over and no surplus waits, the next task is polled directly all the same.
+            self.next_surplus(state, runner, is_hosted).or_else(|| direct(runner))
+        };
+        let Some(task) = next else { return false };
+        runner.run(task);
+        if runner.inspects.is_set() {
+            self.end_inspected(runner, host);
         }
-        self.streak = 0;
-        if self.in_order {
-            self.is_over = poll_round(state, runner, host, tick);
-            return false;
-        }
-        // If the streak is over and no surplus waits, the next task is polled directly all the same.
-        self.poll_surplus(state, runner, host, is_hosted)
-            || direct(runner).map(|task| runner.run(task)).is_some()
+        true
     }
 
-    /// Polls the next task of the surplus. If there is none, steals one, but a hosted runner only if it was
+    /// Notes that the task from a queue that the runner inspects was polled.
+    #[cold]
+    fn end_inspected(&mut self, runner: &Runner, host: &Host) {
+        runner.inspects.set(false);
+        if !runner.is_standby() {
+            self.is_slow_due = false;
+            self.slow_until = host.tick();
+        }
+    }
+
+    /// Takes the next task of the surplus. If there is none, steals one, but a hosted runner only if it was
     /// told to search. Wakes a sleeper for the tasks that are left, if that is worth it; in any case if the
-    /// runner is not hosted, because no deputy notices if it blocks. A standby polls tasks from its ring and,
-    /// if they were quick, from the injector.
+    /// runner is not hosted, because no deputy notices if it blocks. A standby takes tasks from its ring and
+    /// from the injector, where it inspects them.
     #[inline]
-    fn poll_surplus(&mut self, state: &State, runner: &Runner, host: &Host, is_hosted: bool) -> bool {
-        let has_injected = state.has_injected();
-        let has_left = state.has_left();
-        if runner.ring.is_empty() && !has_injected && !has_left {
+    fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
+        let task = self.take_queued(state, runner);
+        if task.is_none() {
             // Stealing takes a lock: only if nothing else is left to do.
             let searches = !runner.is_standby() && (runner.orders.take_search() || !is_hosted);
-            return searches && steal(state, runner);
+            return if searches { steal(state, runner) } else { None };
         }
-        if self.is_slow_due && self.poll_slow(state, runner, host, is_hosted) {
-            return true;
-        }
-        let from_ring = || Some((runner.ring.pop().ok()?, false));
-        let from_injector = || {
-            let passed = if runner.is_standby() { None } else { state.pop_passed() };
-            Some((passed.or_else(|| state.pop_injected())?, true))
-        };
-        let next = if self.was_in_ring && (has_injected || has_left) {
-            from_injector().or_else(from_ring)
+        runner.counters.found(FoundIn::Queue);
+        if runner.orders.take_search() || !is_hosted {
+            share_all(state, runner);
         } else {
-            from_ring().or_else(from_injector)
-        };
-        let Some((task, was_injected)) = next else { return self.poll_slow(state, runner, host, is_hosted) };
-        self.was_in_ring = !was_injected;
-        share(state, runner, is_hosted);
-        if was_injected && runner.is_standby() {
-            runner.run_inspected(task)
-        } else {
-            runner.run(task)
+            state.invite(|| runner.ring.len() + state.queued());
         }
-        true
+        task
     }
 
-    /// Polls the oldest task of the slow queue, unless the runner is a standby. Returns false if there is
-    /// none.
-    #[cold]
-    fn poll_slow(&mut self, state: &State, runner: &Runner, host: &Host, is_hosted: bool) -> bool {
-        let task = if runner.is_standby() { None } else { state.pop_slow() };
-        let Some(task) = task else { return false };
-        share(state, runner, is_hosted);
-        runner.run_inspected(task);
-        self.is_slow_due = false;
-        self.slow_until = host.tick().unwrap_or(0);
-        true
+    /// Takes a task from the ring, or from the queues that runners share.
+    #[inline]
+    fn take_queued(&mut self, state: &State, runner: &Runner) -> Option<Runnable> {
+        let has_left = state.has_left();
+        if has_left && self.is_slow_due {
+            let slow = take_slow(state, runner);
+            if slow.is_some() {
+                return slow;
+            }
+        }
+        if !runner.ring.is_empty() && !(self.was_in_ring && state.has_queued()) {
+            self.was_in_ring = true;
+            if let Ok(task) = runner.ring.pop() {
+                return Some(task);
+            }
+        }
+        self.was_in_ring = false;
+        if !has_left && !state.has_injected() {
+            return None;
+        }
+        take_shared(state, runner).or_else(|| runner.ring.pop().ok()).or_else(|| take_slow(state, runner))
     }
+}
+
+/// Takes the oldest task that a standby has passed over, or the oldest one of the injector; as a standby only
+/// the latter, to be inspected.
+#[inline(never)]
+fn take_shared(state: &State, runner: &Runner) -> Option<Runnable> {
+    let is_standby = runner.is_standby();
+    let passed = if is_standby { None } else { state.pop_passed() };
+    let task = passed.or_else(|| state.pop_injected())?;
+    if is_standby {
+        runner.inspects.set(true);
+    }
+    Some(task)
+}
+
+/// Takes the oldest task of the slow queue, unless the runner is a standby.
+#[cold]
+fn take_slow(state: &State, runner: &Runner) -> Option<Runnable> {
+    let task = if runner.is_standby() { None } else { state.pop_slow() };
+    task.inspect(|_| runner.inspects.set(true))
 }
 
 /// Polls the tasks of the injector, the oldest first, until a tick is over. Returns whether the future of the
 /// `run` or further tasks have to be polled next; false if there is neither. If the runner was told to search,
 /// also wakes a sleeper for the tasks that are left.
-fn poll_round(state: &State, runner: &Runner, host: &Host, tick: Option<u64>) -> bool {
+fn poll_round(state: &State, runner: &Runner, host: &Host, tick: u64) -> bool {
     let origin = Origin::unwatched();
     for _ in 0..ROUND {
         let Some(task) = state.pop_injected() else { return runner.orders.is_root_woken() };
@@ -158,27 +188,13 @@ fn direct(runner: &Runner) -> Option<Runnable> {
     runner.slot.take().inspect(|_| runner.counters.found(FoundIn::Slot))
 }
 
-/// Counts a task from a queue, which is polled next, and wakes a sleeper for the tasks that are left, if that
-/// is worth it or the runner was told to search.
-#[inline]
-fn share(state: &State, runner: &Runner, is_hosted: bool) {
-    runner.counters.found(FoundIn::Queue);
-    if runner.orders.take_search() || !is_hosted {
-        share_all(state, runner);
-    } else {
-        state.invite(|| runner.ring.len() + state.queued());
-    }
-}
-
-/// Steals a task of another runner and polls it, and wakes the next runner if tasks are left. Returns false
-/// if there is none.
+/// Steals a task of another runner, and wakes the next runner if tasks are left.
 #[cold]
-fn steal(state: &State, runner: &Runner) -> bool {
-    let Some(task) = state.steal_for(runner) else { return false };
+fn steal(state: &State, runner: &Runner) -> Option<Runnable> {
+    let task = state.steal_for(runner)?;
     runner.counters.found(FoundIn::Stolen);
     share_all(state, runner);
-    runner.run(task);
-    true
+    Some(task)
 }
 
 /// Wakes the next runner if tasks are left. Called when a runner that was woken to search has found a task,

@@ -100,7 +100,7 @@ pub(super) struct Rider<'a> {
 impl<'a> Rider<'a> {
     fn new(pool: &'a Pool, station: &'a Station, flight: Membership) -> Self {
         let share = pool.reactor.shares.join();
-        station.share.store(share.number(), Ordering::Relaxed);
+        station.share.store(share.number, Ordering::Relaxed);
         Self { pool, station, share, flight }
     }
 

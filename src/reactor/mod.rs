@@ -11,7 +11,6 @@
 //! | [`records`] | the place of all records, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
 //! | [`share`] | the events that one thread has taken along, and how others steal them |
-//! | [`table`] | the place of all shares, so that a look visits those in use |
 //! | [`slumber`] | whether the leader sleeps, so that other threads know whether to ring |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
@@ -28,7 +27,6 @@ mod share;
 mod slumber;
 mod source;
 pub(crate) mod sys;
-mod table;
 mod timers;
 mod waiters;
 mod wheel;
@@ -153,7 +151,7 @@ impl Reactor {
             timers: Timers::new(slack),
             clock: Clock::new(),
             slumber: Slumber::new(),
-            shares: Shares::new(),
+            shares: Shares::default(),
             start_leader: OnceLock::new(),
             closed: Flag::new(false),
             counters: WaitCounters::default(),

@@ -33,29 +33,35 @@
 //! - **A plain store fills.** While the share is empty no other thread changes the word, because an exchange
 //!   needs an event to take.
 //! - **No event stays behind.** The owner takes what is left before it leads, follows or sleeps. A thread
-//!   that begins a nested `block_on` leaves its share to the others, and so does one that ends: the share
-//!   stays in use in the [table](super::table) of the reactor until it is empty, so thieves find it, and the
-//!   next thread takes it over. A leader steals before it sleeps, and from a share that has not moved since
-//!   it looked there last. The deputy notices the rest.
+//!   that ends, or begins a nested `block_on`, leaves its share to the others: it stays in the list of the
+//!   reactor, where thieves find it and the next thread takes it over. A leader steals before it sleeps, and
+//!   from a share that has not moved since it looked there last. The deputy notices the rest.
 //! - **A leader does not sleep beside events that a thread has left when it ended.** That thread may have
-//!   stolen them when the leader had looked already. It marks its share as left, passes a fence, and asks
-//!   whether the leader sleeps; the leader announces its sleep, passes a fence, and asks whether a share is
-//!   left ([`slumber`](super::slumber)).
+//!   stolen them when the leader had looked already. It notes that events are left, passes a fence, and asks
+//!   whether the leader sleeps; the leader announces its sleep, passes a fence, and asks for the note
+//!   ([`slumber`](super::slumber)). A thread that steals takes the note first.
+//! - **A look visits no share beyond the last one in use.** The list only grows; its *extent* is the number of
+//!   shares up to the last one that is owned or has events. A thread that joins raises it after it has taken
+//!   the flag of its share. A thread that ends lowers it, share by share, and then looks at the flag of each
+//!   again. Both change the same word, so the thread that changes it later sees what the other did before:
+//!   the thread that joins raises the lowered extent, or the one that ends finds the flag set, and raises it
+//!   again.
 //!
 //! A thief holds at most [`MOST`] events that no thread can see, between its exchange and its fill. It runs
 //! no user code there.
 
 use std::cell::Cell;
 use std::iter;
+use std::ptr;
+use std::sync::OnceLock;
 use std::task::Waker;
 
 use super::marks::Marks;
 use super::readiness::{GENERATION_BITS, Happened};
 use super::sys::BATCH;
-use super::table::{Table, TableEntry};
 use super::{INDEX_BITS, Key};
 use crate::flight::{self, ThreadNumber};
-use crate::sync::{AtomicU64, Counter, MetricU64, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Counter, Flag, MetricU64, Ordering};
 
 /// Places of a share. A power of two, so that they stay apart when the counts wrap. The models have a few.
 const CAPACITY: usize = if cfg!(paceline_loom) { 4 } else { BATCH };
@@ -81,15 +87,26 @@ pub(crate) enum Event {
 pub(super) struct Share {
     word: AtomicU64,
     places: [AtomicU64; CAPACITY],
+    is_owned: Flag,
     /// The number of the thread that has the share, or had it last.
     owner: MetricU64,
     /// Events that owners of this share have stolen.
     stolen: Counter,
+    next: Next,
 }
 
-/// The shares of all threads.
-#[derive(Debug)]
-pub(crate) struct Shares(Table<Share>);
+/// Leads to a share, which stays where it is for as long as the reactor exists.
+type Next = OnceLock<Box<Share>>;
+
+/// The shares of all threads: a list that only grows, to the most threads that led or stole at the same time.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    first: Next,
+    /// Number of shares up to the last one that is owned or has events.
+    extent: AtomicUsize,
+    /// Whether a thread has ended and left events in its share, since a thread began to steal last.
+    is_left: Flag,
+}
 
 /// A share that belongs to the calling thread. The drop leaves it to the next thread that needs one, together
 /// with the events that are left.
@@ -97,9 +114,10 @@ pub(crate) struct Shares(Table<Share>);
 pub(crate) struct Own<'a> {
     shares: &'a Shares,
     share: &'a Share,
-    entry: TableEntry<'a, Share>,
-    /// Another share, or this one, and its word when this thread looked last.
-    suspect: Cell<(TableEntry<'a, Share>, u64)>,
+    /// Its place in the list.
+    pub(crate) number: usize,
+    /// Another share, or this one, with its place, and its word when this thread looked last.
+    suspect: Cell<(&'a Share, usize, u64)>,
 }
 
 /// Packs an event of a source into a word.
@@ -142,39 +160,70 @@ fn left_in(word: u64) -> u32 {
 }
 
 impl Shares {
-    pub(super) fn new() -> Self {
-        Self(Table::new())
+    /// Returns a share for the calling thread: the first one in the list that no thread has.
+    pub(crate) fn join(&self) -> Own<'_> {
+        let (mut link, mut number) = (&self.first, 0);
+        loop {
+            let share = link.get_or_init(|| Box::new(Share::new()));
+            if !share.is_owned.is_set() && !share.is_owned.raise() {
+                // ORDER: Release pairs with the Acquire of `shrink`, which sees the flag; Acquire with its
+                // Release.
+                self.extent.fetch_max(number + 1, Ordering::AcqRel);
+                share.owner.store(ThreadNumber::here().get(), Ordering::Relaxed);
+                return Own { shares: self, share, number, suspect: Cell::new((share, number, 0)) };
+            }
+            (link, number) = (&share.next, number + 1);
+        }
     }
 
-    /// Returns a share for the calling thread: the first one that no thread has.
-    pub(crate) fn join(&self) -> Own<'_> {
-        let entry = self.0.claim(Share::new);
-        let share = entry.value;
-        share.owner.store(ThreadNumber::here().get(), Ordering::Relaxed);
-        Own { shares: self, share, entry, suspect: Cell::new((entry, 0)) }
+    fn all(&self) -> impl Iterator<Item = &Share> {
+        iter::successors(self.first.get(), |share| share.next.get()).map(|share| &**share)
+    }
+
+    /// Returns the shares up to the last one in use.
+    fn iter(&self) -> impl Iterator<Item = &Share> {
+        self.all().take(self.extent.load(Ordering::Relaxed))
+    }
+
+    /// Lowers the extent to the last share that is owned or has events.
+    fn shrink(&self) {
+        let mut extent = self.extent.load(Ordering::Relaxed);
+        while let Some(last) = extent.checked_sub(1).and_then(|last| self.all().nth(last)) {
+            if last.is_in_use() {
+                return;
+            }
+            // ORDER: Acquire pairs with the Release of `join`: what is looked at next. Release keeps the chain.
+            match self.extent.compare_exchange(extent, extent - 1, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) if last.is_in_use() => {
+                    self.extent.fetch_max(extent, Ordering::AcqRel);
+                    return;
+                }
+                Ok(_) => extent -= 1,
+                Err(now) => extent = now,
+            }
+        }
+    }
+
+    /// Returns whether a thread has left events when it ended, and no thread has begun to steal since.
+    #[inline]
+    pub(super) fn has_unowned(&self) -> bool {
+        self.is_left.is_set()
     }
 
     pub(crate) fn is_any_left(&self) -> bool {
-        self.0.in_use().any(|entry| entry.value.left() > 0)
-    }
-
-    /// Returns whether a share without an owner may have events. May be true if none has, until the next call
-    /// of [`Own::steal`].
-    #[inline]
-    pub(super) fn has_unowned(&self) -> bool {
-        self.0.is_any_left()
+        self.iter().any(|share| share.left() > 0)
     }
 
     /// Returns how many events were stolen so far.
     pub(crate) fn stolen(&self) -> u64 {
-        self.0.all().map(|share| share.stolen.get()).sum()
+        self.all().map(|share| share.stolen.get()).sum()
     }
 
-    /// Returns the numbers and the words of the shares that have events, in the order of the numbers. A share
-    /// that has the same word later is stuck. If the lists of two looks differ, an event was taken, or put
-    /// in by a leader: threads that begin and end change neither.
+    /// Returns the places and the words of the shares that have events. A share that has the same word later
+    /// is stuck. If the lists of two looks differ, an event was taken, or put in by a leader: threads that
+    /// begin and end change neither.
     pub(crate) fn words(&self) -> Vec<(usize, u64)> {
-        let words = self.0.in_use().map(|entry| (entry.number, entry.value.word.load(Ordering::Relaxed)));
+        let words = self.iter().map(|share| share.word.load(Ordering::Relaxed)).enumerate();
         words.filter(|(_, word)| left_in(*word) > 0).collect()
     }
 }
@@ -184,8 +233,10 @@ impl Share {
         Self {
             word: AtomicU64::new(0),
             places: [(); CAPACITY].map(|()| AtomicU64::new(0)),
+            is_owned: Flag::new(false),
             owner: MetricU64::new(0),
             stolen: Counter::default(),
+            next: Next::new(),
         }
     }
 
@@ -197,14 +248,13 @@ impl Share {
     fn left(&self) -> u32 {
         left_in(self.word.load(Ordering::Relaxed))
     }
+
+    fn is_in_use(&self) -> bool {
+        self.is_owned.is_set() || self.left() > 0
+    }
 }
 
 impl<'a> Own<'a> {
-    /// Returns the place of the share in the table.
-    pub(crate) fn number(&self) -> usize {
-        self.entry.number
-    }
-
     /// Returns how many events are left.
     #[inline]
     pub(crate) fn left(&self) -> usize {
@@ -231,7 +281,7 @@ impl<'a> Own<'a> {
     /// Takes the next event.
     #[inline]
     pub(crate) fn take(&self) -> Option<Event> {
-        // ORDER: Relaxed suffices: this thread has filled the places, or `Table::claim` ordered that.
+        // ORDER: Relaxed suffices: this thread has filled the places, or the flag ordered that.
         let mut now = self.share.word.load(Ordering::Relaxed);
         while left_in(now) > 0 {
             let (put, taken) = counts(now);
@@ -246,15 +296,11 @@ impl<'a> Own<'a> {
     }
 
     /// Takes half of the events of the first other share that has any: one of them for the caller, the others
-    /// for its own share, which is empty. Takes the empty shares of threads that have ended out of use.
+    /// for its own share, which is empty.
     pub(crate) fn steal(&self) -> Option<Event> {
-        self.others().find_map(|victim| {
-            let event = self.steal_from(victim.value);
-            if event.is_none() {
-                victim.free_if(|share| share.left() == 0);
-            }
-            event
-        })
+        // Before the look: what is left later is noted again.
+        self.shares.is_left.take();
+        self.others().find_map(|(victim, _)| self.steal_from(victim))
     }
 
     /// Steals from a share that is stuck, if one is found: its owner does not return from a poll, or has no
@@ -263,34 +309,39 @@ impl<'a> Own<'a> {
     /// so, the next call looks at the next one that has events.
     #[inline]
     pub(crate) fn steal_what_is_stuck(&self) -> Option<Event> {
-        let (first, before) = self.suspect.get();
-        let now = first.value.word.load(Ordering::Relaxed);
-        let (mut suspect, mut event) = (first, None);
+        let (suspect, number, before) = self.suspect.get();
+        let now = suspect.word.load(Ordering::Relaxed);
+        let (mut at, mut event) = ((suspect, number), None);
         if now == before && left_in(now) > 0 {
-            event = self.steal_from(first.value);
+            event = self.steal_from(suspect);
         } else {
             for _ in 0..LOOKED_AT {
-                suspect = self.after(suspect);
-                if suspect.value.left() > 0 || suspect.number == first.number {
+                at = self.after(at);
+                if at.0.left() > 0 || ptr::eq(at.0, suspect) {
                     break;
                 }
             }
         }
-        self.suspect.set((suspect, suspect.value.word.load(Ordering::Relaxed)));
+        self.suspect.set((at.0, at.1, at.0.word.load(Ordering::Relaxed)));
         event
     }
 
-    /// Returns the other shares in use, once each: this one is in use, so a walk comes back to it.
-    fn others(&self) -> impl Iterator<Item = TableEntry<'a, Share>> {
-        let next = |entry: &TableEntry<'a, Share>| {
-            Some(self.after(*entry)).filter(|next| next.number != self.number())
-        };
-        iter::successors(next(&self.entry), next)
+    /// Returns the other shares up to the last one in use, once each.
+    fn others(&self) -> impl Iterator<Item = (&'a Share, usize)> {
+        let all = iter::successors(Some((self.share, self.number)), |at| Some(self.after(*at)));
+        // Bounded, too: while another thread corrects the extent, it may be too small for this share.
+        let most = self.shares.extent.load(Ordering::Relaxed);
+        all.skip(1).take(most).take_while(|(share, _)| !ptr::eq(*share, self.share))
     }
 
-    /// Returns the next share in use; the first one comes after the last.
-    fn after(&self, entry: TableEntry<'a, Share>) -> TableEntry<'a, Share> {
-        self.shares.0.after(entry).expect("the own share is in use")
+    /// Returns the next share in the list, with its place; the first one comes after the last one in use.
+    #[inline]
+    fn after(&self, (share, number): (&'a Share, usize)) -> (&'a Share, usize) {
+        let is_last = number + 1 >= self.shares.extent.load(Ordering::Relaxed);
+        match share.next.get().filter(|_| !is_last) {
+            Some(next) => (next, number + 1),
+            None => (self.shares.first.get().expect("the own share is in the list"), 0),
+        }
     }
 
     fn steal_from(&self, victim: &Share) -> Option<Event> {
@@ -334,7 +385,12 @@ impl Own<'_> {
 
 impl Drop for Own<'_> {
     fn drop(&mut self) {
-        self.entry.release(self.left() > 0);
+        let is_left = self.left() > 0;
+        self.share.is_owned.take();
+        if is_left {
+            self.shares.is_left.set(true);
+        }
+        self.shares.shrink();
     }
 }
 

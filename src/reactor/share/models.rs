@@ -17,7 +17,7 @@ struct Scene<const EVENTS: usize> {
 impl<const EVENTS: usize> Scene<EVENTS> {
     /// Makes the shares for three threads, because loom does not see that a `OnceLock` orders.
     fn new() -> Arc<Self> {
-        let shares = Shares::new();
+        let shares = Shares::default();
         drop([(); 3].map(|()| shares.join()));
         Arc::new(Self { shares, taken: [(); EVENTS].map(|()| AtomicUsize::new(0)) })
     }
@@ -162,40 +162,33 @@ fn lf6_what_a_thread_leaves_is_taken_by_the_next_one() {
     });
 }
 
-/// LF6: a share is left with an event. The next thread joins, takes what is left, puts events in and ends,
-/// beside one that steals until it finds no more, and so takes empty shares out of use. Fails if that can
-/// take a share with events out of use, where no thread finds them before the share has its next owner.
+/// A thread joins while another one ends, whose share is the last in the list. Fails if the extent is then too
+/// small, and a thief misses the event of the thread that has joined.
 #[test]
-fn lf6_a_share_with_events_stays_in_use() {
+fn lf6_a_share_that_is_taken_over_is_found() {
     model(|| {
-        let scene = Scene::<3>::new();
+        let scene = Scene::<1>::new();
         let own = scene.shares.join();
-        let [goes, comes] = [0..1, 1..3].map(|numbers| {
+        let goes = scene.shares.join();
+        let other = {
             let scene = scene.clone();
-            move || {
+            thread::spawn(move || {
                 let own = scene.shares.join();
-                scene.take_all(&own);
-                own.fill(events(numbers));
-            }
-        });
-        goes();
-        let other = thread::spawn(comes);
-        while scene.note(own.steal()) {
-            scene.take_all(&own);
-        }
-        other.join().unwrap();
-        while scene.note(own.steal()) {
-            scene.take_all(&own);
-        }
+                own.fill(events(0..1));
+                own.number
+            })
+        };
+        drop(goes);
+        let number = other.join().unwrap();
+        assert!(number == 1 || number == 2);
+        while scene.note(own.steal()) {}
         scene.assert_all_taken();
-        // Whatever was left is not in use any more.
-        assert!(own.steal().is_none() && !scene.shares.has_unowned());
     });
 }
 
 /// LF5: a thread ends with an event in its share beside a leader that falls asleep. An event that the leader
 /// never sees shows as a deadlock: so it does if the thread does not interrupt the leader, or if the leader
-/// does not ask for shares without an owner after its announcement.
+/// does not ask for what is left after its announcement.
 #[test]
 fn lf5_a_leader_does_not_sleep_beside_what_a_thread_has_left() {
     model(|| {
