@@ -23,7 +23,7 @@ use super::idle::BeforeSleep;
 use super::runner::{Caught, Runner};
 use super::state::{State, StateRef};
 use crate::observed::unwrapped;
-use crate::sync::{self, Counter, Mutex, MutexGuard, thread_local};
+use crate::sync::{self, Mutex, MutexGuard, thread_local};
 use crate::waking;
 
 /// A runner, and the executor whose tasks it runs.
@@ -87,8 +87,8 @@ pub(crate) struct Host {
     /// Whether tasks may be left here: the host is watched, and no foreign `block_on` may be on top of the
     /// poll in progress.
     keeps_tasks: Cell<bool>,
-    /// The count of the looks of the deputy that notices when this thread is stuck; [`NO_TICKS`] if none does.
-    ticks: Cell<*const Counter>,
+    /// Whether a deputy notices when this thread is stuck.
+    watched: Cell<bool>,
     /// Whether fetched events wait until this thread returns to the reactor.
     pub(crate) events_wait: Cell<bool>,
     /// How many `block_on`s and visits the thread is in.
@@ -96,9 +96,6 @@ pub(crate) struct Host {
     /// `None` outside of all `block_on`s, and for a visit, which hosts no runner.
     surroundings: Cell<Option<NonNull<dyn Surroundings>>>,
 }
-
-/// The count of looks where no deputy looks.
-static NO_TICKS: Counter = Counter::new();
 
 thread_local! {
     static HOST: Host = const { Host::new(ptr::null(), None, 0) };
@@ -112,20 +109,14 @@ pub(crate) fn here<R>(f: impl FnOnce(&Host) -> R) -> R {
 
 /// Queues a woken task where it is polled soonest. If this thread keeps tasks and has a runner of the
 /// task's executor, that is the runner, usually its slot: see [`State::give`]. Otherwise it is the injector,
-/// and a sleeper is woken: see [`State::schedule_elsewhere`]. A task that wakes itself may be
-/// [left to takers](State::leave_to_takers).
+/// and a sleeper is woken: see [`State::schedule_elsewhere`].
 #[inline]
 pub(super) fn schedule(state: &State, task: Runnable, wakes_itself: bool) {
     here(|host| {
-        let running = host.running().filter(|runner| runner.is_of(state.address()));
-        let leaves = |runner: &&Runner| wakes_itself.then(|| runner.leaves_task()).flatten();
-        if let Some((runner, left)) = running.and_then(|runner| Some((runner, leaves(&runner)?))) {
-            return state.leave_to_takers(runner, task, left);
-        }
         if !host.keeps_tasks.get() {
             return state.schedule_elsewhere(task);
         }
-        match running {
+        match host.running().filter(|runner| runner.is_of(state.address())) {
             Some(runner) => state.give(runner, task, wakes_itself),
             None => host.schedule_between_polls(state, task, wakes_itself),
         }
@@ -233,7 +224,7 @@ impl Host {
             root: Cell::new(root),
             woken: Cell::new(true),
             keeps_tasks: Cell::new(false),
-            ticks: Cell::new(&raw const NO_TICKS),
+            watched: Cell::new(false),
             events_wait: Cell::new(false),
             depth: Cell::new(depth),
             surroundings: Cell::new(surroundings),
@@ -248,7 +239,7 @@ impl Host {
         self.root.set(to.root.get());
         self.woken.set(to.woken.get());
         self.keeps_tasks.set(to.keeps_tasks.get());
-        self.ticks.set(to.ticks.get());
+        self.watched.set(to.watched.get());
         self.events_wait.set(to.events_wait.get());
         self.depth.set(to.depth.get());
         self.surroundings.set(to.surroundings.get());
@@ -297,23 +288,10 @@ impl Host {
         self.runners().is_some()
     }
 
-    /// Allows tasks to be left here, because from now on a deputy notices when this thread is stuck. The
-    /// deputy counts its looks in `ticks`, which outlive the `block_on`.
-    pub(crate) fn set_watched(&self, ticks: &Counter) {
-        self.ticks.set(ticks);
+    /// Allows tasks to be left here, because from now on a deputy notices when this thread is stuck.
+    pub(crate) fn set_watched(&self) {
+        self.watched.set(true);
         self.keeps_tasks.set(true);
-    }
-
-    /// Returns the number of looks of the deputy so far, by which a round ends; 0 if there is no deputy, or it
-    /// has not looked yet.
-    #[inline]
-    pub(super) fn tick(&self) -> u64 {
-        // SAFETY: as `set_watched` says; `HostGuard` puts the value of the `block_on` below back.
-        unsafe { &*self.ticks.get() }.get()
-    }
-
-    fn is_watched(&self) -> bool {
-        !ptr::eq(self.ticks.get(), &raw const NO_TICKS)
     }
 
     /// Returns how many tasks a runner may poll here in one go.
@@ -372,7 +350,7 @@ impl Host {
     /// The thread keeps tasks again if it is watched.
     #[inline]
     pub(super) fn start_poll(&self, runner: &Arc<Runner>) {
-        self.keeps_tasks.set(self.is_watched());
+        self.keeps_tasks.set(self.watched.get());
         self.last.set(Arc::as_ptr(runner));
     }
 
@@ -495,14 +473,6 @@ impl Drop for HostGuard {
             }
         });
     }
-}
-
-/// Has the innermost `block_on` of this thread watched by a deputy that looks when `ticks` is counted up.
-#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
-pub(super) fn watch_here() -> &'static Counter {
-    let ticks: &Counter = Box::leak(Box::default());
-    here(|host| host.set_watched(ticks));
-    ticks
 }
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]

@@ -108,20 +108,24 @@ fn run_round<F: Future>(
     }
     let _poll = host::PollGuard::begin(host, runner);
     let origin = Origin::unwatched();
-    let tick = host.tick();
-    turns.begin_round(tick);
+    if !is_hosted {
+        turns.begin_unwatched_round();
+    }
     loop {
         if runner.orders.take_root() {
-            budget::refill();
             let mut inner = Context::from_waker(inner);
-            if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
+            if let Poll::Ready(output) = budget::poll(future.as_mut(), &mut inner) {
                 return Poll::Ready(output);
             }
         }
+        if runner.orders.take_tick() {
+            turns.end_tick();
+            budget = 0;
+        }
         // In the child of a fork no further task runs: the parent polls the same tasks.
         let is_over = budget == 0 || !origin.is_here();
-        if !is_over && turns.poll_next(state, runner, host, is_hosted, tick) {
-            budget = if host.tick() == tick { budget - 1 } else { 0 };
+        if !is_over && turns.poll_next(state, runner, is_hosted) {
+            budget -= 1;
             continue;
         }
         if is_over || turns.is_over {

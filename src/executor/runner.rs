@@ -14,6 +14,7 @@ use super::sleeper::Sleeper;
 use super::slot::Slot;
 use crate::budget;
 use crate::flight::{self, FoundIn};
+use crate::line::Rank;
 use crate::observed::unwrapped;
 use crate::stage::StageMark;
 use crate::sync::{self, Counter, Flag};
@@ -143,6 +144,12 @@ impl Runner {
             unsafe { Runnable::<()>::from_raw(address) }.run();
         });
         self.poll.end();
+    }
+
+    /// Returns whether it leaves some tasks to takers. In order there are no takers; and in another library's
+    /// `block_on`, where no task is caught, a task that wakes itself goes to the injector.
+    pub(super) fn may_leave(&self) -> bool {
+        !self.keeps_order && self.sleeper.rank() == Rank::Host
     }
 
     /// Has the task that is polled now left to takers if it wakes itself. Only for the runner's own thread.

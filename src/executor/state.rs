@@ -201,7 +201,7 @@ impl State {
     /// Queues a task for takers, which `runner` leaves to them. A taker calls another one only if that is
     /// worth it, because it takes from these queues itself.
     #[cold]
-    pub(super) fn leave_to_takers(&self, runner: &Runner, task: Runnable, left: Left) {
+    fn leave_to_takers(&self, runner: &Runner, task: Runnable, left: Left) {
         let queue = if left == Left::Slow { &self.slow } else { &self.passed };
         let pushed = queue.push(task);
         if pushed.is_ok() {
@@ -237,16 +237,19 @@ impl State {
     }
 
     /// Queues a task at the back of the ring, and wakes a sleeper if that is worth it. For a task that woke
-    /// itself, because in the slot two such tasks would starve the others. If the runner keeps the order, each
-    /// task goes to the back of the injector, and no sleeper is woken.
+    /// itself, because in the slot two such tasks would starve the others. A task that the runner leaves to
+    /// takers goes to their queues. If the runner keeps the order, each task goes to the back of the injector,
+    /// and no sleeper is woken.
     #[inline(never)]
     fn give_last(&self, runner: &Runner, task: Runnable) {
         if runner.keeps_order {
             // The runner takes it next. If it does not, the deputy wakes another runner, if there is one.
             self.inject(task);
-            return;
+        } else if let Some(left) = runner.leaves_task() {
+            self.leave_to_takers(runner, task, left);
+        } else {
+            self.push_to(runner, task, 0);
         }
-        self.push_to(runner, task, 0);
     }
 
     /// Pushes a task into the runner's ring, or into the injector if the ring is full. Wakes a sleeper for
@@ -263,13 +266,11 @@ impl State {
     /// no runner will ever come: then the task is dropped, on another thread, because wakers are called under
     /// foreign locks. Only the injectors of runtimes are ever closed, and this call has begun before that, so
     /// there are few such threads. If none can be started, the task is dropped here.
-    #[inline]
     pub(super) fn inject(&self, task: Runnable) {
         self.complete(self.injector.push(task));
     }
 
     /// Completes a push into a queue that runners share, as [`inject`](Self::inject) says.
-    #[inline]
     fn complete(&self, pushed: Result<(), PushError<Runnable>>) {
         if let Err(PushError::Closed(task) | PushError::Full(task)) = pushed {
             debug_assert!(self.of_runtime, "this future may not be dropped here");

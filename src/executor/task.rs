@@ -38,15 +38,19 @@ enum History {
 }
 
 impl History {
-    /// Returns whether no poll was slow or has panicked.
-    #[inline]
-    fn was_quick(self) -> bool {
-        matches!(self, Self::Fresh | Self::Quick)
+    /// Returns the history after another poll, which ends now on `runner`. If the task is known to compute, it
+    /// goes to the slow queue when it wakes itself.
+    #[cold]
+    fn after_poll_on(self, runner: &Runner) -> Self {
+        let after = self.after(runner.poll.caught());
+        if matches!(after, Self::Slow(Caught::Computing, _)) && runner.may_leave() {
+            runner.leave_task(Left::Slow);
+        }
+        after
     }
 
     /// Returns the history after another poll, which the deputy caught in this, if it did. A task that is
     /// caught again has its mark doubled.
-    #[cold]
     fn after(self, caught: Option<Caught>) -> Self {
         match (self, caught) {
             (Self::Slow(_, mark), Some(caught)) => Self::Slow(caught, (mark * 2).min(LAST_MARK)),
@@ -63,7 +67,7 @@ impl History {
         match self {
             Self::Fresh if runner.is_standby() && runner.inspects.is_set() => return Some(Left::Unknown),
             Self::Slow(Caught::Computing, _)
-                if !runner.keeps_order && (runner.is_standby() || !runner.inspects.is_set()) =>
+                if runner.may_leave() && (runner.is_standby() || !runner.inspects.is_set()) =>
             {
                 return Some(Left::Slow);
             }
@@ -138,7 +142,8 @@ impl<F: Future> Future for Tracked<F> {
         let result = host::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
             runner.poll.set_place(this.spawned_at);
-            if !this.history.was_quick() || runner.inspects.is_set() {
+            if this.history != History::Quick && (this.history != History::Fresh || runner.inspects.is_set())
+            {
                 if let Some(left) = this.history.left_by(runner) {
                     runner.leave_task(left);
                     cx.waker().wake_by_ref();
@@ -149,13 +154,8 @@ impl<F: Future> Future for Tracked<F> {
             let result = future.poll(cx);
             noted.end();
             // A single branch, because in most polls neither holds.
-            if !runner.poll.is_caught() & this.history.was_quick() {
-                this.history = History::Quick;
-            } else {
-                this.history = this.history.after(runner.poll.caught());
-                if matches!(this.history, History::Slow(Caught::Computing, _)) && !runner.keeps_order {
-                    runner.leave_task(Left::Slow);
-                }
+            if runner.poll.is_caught() | (this.history != History::Quick) {
+                this.history = this.history.after_poll_on(runner);
             }
             result
         });

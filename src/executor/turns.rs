@@ -5,14 +5,13 @@
 //! |---|---|
 //! | the slot | first, but not after 32 tasks from there in a row |
 //! | the ring, the injector with what standbys have passed over there | in turns |
-//! | the slow queue | when nothing of the above waits; and once in a round that began in another tick than the last such poll ended |
+//! | the slow queue | when nothing of the above waits, and once in a tick |
 //! | another runner's ring | when nothing waits, if the runner was told to search |
 //!
 //! A round ends when a tick is over, so the others wait for one poll of a task that computes.
 
 use async_task::Runnable;
 
-use super::host::Host;
 use super::runner::Runner;
 use super::state::State;
 use crate::flight::FoundIn;
@@ -31,9 +30,9 @@ pub(super) struct Turns {
     streak: u32,
     /// Whether the last task of the surplus came from the ring, so that the injector comes first.
     was_in_ring: bool,
-    /// The tick in which the last poll of a task from the slow queue ended.
-    slow_until: u64,
-    /// Whether a task from the slow queue comes before the rest of the surplus.
+    /// Whether a task from the slow queue was polled since the last tick.
+    was_slow: bool,
+    /// Whether such a task comes before the rest of the surplus.
     is_slow_due: bool,
     /// Whether tasks are polled in the order in which they became ready: all of them are in the injector, and
     /// are polled in rounds.
@@ -44,27 +43,25 @@ pub(super) struct Turns {
 
 impl Turns {
     pub(super) fn new(in_order: bool) -> Self {
-        Self { streak: 0, was_in_ring: false, slow_until: 0, is_slow_due: false, in_order, is_over: false }
+        Self { streak: 0, was_in_ring: false, was_slow: false, is_slow_due: true, in_order, is_over: false }
     }
 
-    /// Begins a round in this tick. Where no deputy looks, each round is a tick.
-    #[inline]
-    pub(super) fn begin_round(&mut self, tick: u64) {
-        self.is_slow_due = tick == 0 || tick != self.slow_until;
+    /// Ends a tick. A poll of a slow task takes longer than one, so quick tasks get the next one to themselves.
+    #[cold]
+    pub(super) fn end_tick(&mut self) {
+        self.is_slow_due = !self.was_slow;
+        self.was_slow = false;
+    }
+
+    /// Begins a round where no deputy looks: each one is a tick.
+    pub(super) fn begin_unwatched_round(&mut self) {
+        self.is_slow_due = true;
     }
 
     /// Polls the next task: the one in the slot, unless it is the turn of the surplus; in order, the tasks of
-    /// a round, which began in this tick. Returns false if no task is left that this runner may take, and
-    /// always in order.
+    /// a round. Returns false if no task is left that this runner may take, and always in order.
     #[inline]
-    pub(super) fn poll_next(
-        &mut self,
-        state: &State,
-        runner: &Runner,
-        host: &Host,
-        is_hosted: bool,
-        tick: u64,
-    ) -> bool {
+    pub(super) fn poll_next(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> bool {
         let in_slot = if self.streak < STREAK { direct(runner) } else { None };
         let next = if in_slot.is_some() {
             self.streak += 1;
@@ -72,7 +69,7 @@ impl Turns {
         } else {
             self.streak = 0;
             if self.in_order {
-                self.is_over = poll_round(state, runner, host, tick);
+                self.is_over = poll_round(state, runner);
                 return false;
             }
             // If the streak is over and no surplus waits, the next task is polled directly all the same.
@@ -81,90 +78,77 @@ impl Turns {
         let Some(task) = next else { return false };
         runner.run(task);
         if runner.inspects.is_set() {
-            self.end_inspected(runner, host);
+            self.end_inspected(runner);
         }
         true
     }
 
     /// Notes that the task from a queue that the runner inspects was polled.
     #[cold]
-    fn end_inspected(&mut self, runner: &Runner, host: &Host) {
+    fn end_inspected(&mut self, runner: &Runner) {
         runner.inspects.set(false);
         if !runner.is_standby() {
-            self.is_slow_due = false;
-            self.slow_until = host.tick();
+            (self.is_slow_due, self.was_slow) = (false, true);
         }
     }
 
-    /// Takes the next task of the surplus. If there is none, steals one, but a hosted runner only if it was
+    /// Takes the next task of the surplus, from the ring and from the injector in turns; one from the slow queue
+    /// first if it is due, and last otherwise. If there is none, steals one, but a hosted runner only if it was
     /// told to search. Wakes a sleeper for the tasks that are left, if that is worth it; in any case if the
-    /// runner is not hosted, because no deputy notices if it blocks. A standby takes tasks from its ring and
-    /// from the injector, where it inspects them.
+    /// runner is not hosted, because no deputy notices if it blocks.
     #[inline]
     fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
-        let task = self.take_queued(state, runner);
-        if task.is_none() {
+        let has_left = state.has_left();
+        if runner.ring.is_empty() && !state.has_injected() && !has_left {
             // Stealing takes a lock: only if nothing else is left to do.
-            let searches = !runner.is_standby() && (runner.orders.take_search() || !is_hosted);
-            return if searches { steal(state, runner) } else { None };
+            let searches = runner.orders.take_search();
+            return if !is_hosted || searches { steal(state, runner) } else { None };
         }
+        let task = if has_left || self.was_in_ring && state.has_injected() {
+            self.take_shared(state, runner)?
+        } else {
+            self.was_in_ring = true;
+            let task = runner.ring.pop().ok();
+            task.or_else(|| state.pop_injected().inspect(|_| self.inspect(runner)))?
+        };
         runner.counters.found(FoundIn::Queue);
         if runner.orders.take_search() || !is_hosted {
             share_all(state, runner);
         } else {
             state.invite(|| runner.ring.len() + state.queued());
         }
-        task
+        Some(task)
     }
 
-    /// Takes a task from the ring, or from the queues that runners share.
-    #[inline]
-    fn take_queued(&mut self, state: &State, runner: &Runner) -> Option<Runnable> {
-        let has_left = state.has_left();
-        if has_left && self.is_slow_due {
-            let slow = take_slow(state, runner);
-            if slow.is_some() {
-                return slow;
-            }
+    /// Takes a task where tasks wait that are left to takers, or where it is the turn of the injector.
+    #[inline(never)]
+    fn take_shared(&mut self, state: &State, runner: &Runner) -> Option<Runnable> {
+        let slow = || if runner.is_standby() { None } else { state.pop_slow() };
+        let passed = || if runner.is_standby() { None } else { state.pop_passed() };
+        let is_due = std::mem::take(&mut self.is_slow_due);
+        if let Some(task) = if is_due { slow() } else { None } {
+            runner.inspects.set(true);
+            return Some(task);
         }
-        if !runner.ring.is_empty() && !(self.was_in_ring && state.has_queued()) {
-            self.was_in_ring = true;
-            if let Ok(task) = runner.ring.pop() {
-                return Some(task);
-            }
-        }
-        self.was_in_ring = false;
-        if !has_left && !state.has_injected() {
-            return None;
-        }
-        take_shared(state, runner).or_else(|| runner.ring.pop().ok()).or_else(|| take_slow(state, runner))
+        let from_ring = if self.was_in_ring { None } else { runner.ring.pop().ok() };
+        self.was_in_ring = from_ring.is_some();
+        let shared = || passed().or_else(|| state.pop_injected().inspect(|_| self.inspect(runner)));
+        let quick = from_ring.or_else(shared).or_else(|| runner.ring.pop().ok());
+        quick.or_else(|| slow().inspect(|_| runner.inspects.set(true)))
     }
-}
 
-/// Takes the oldest task that a standby has passed over, or the oldest one of the injector; as a standby only
-/// the latter, to be inspected.
-#[inline(never)]
-fn take_shared(state: &State, runner: &Runner) -> Option<Runnable> {
-    let is_standby = runner.is_standby();
-    let passed = if is_standby { None } else { state.pop_passed() };
-    let task = passed.or_else(|| state.pop_injected())?;
-    if is_standby {
-        runner.inspects.set(true);
+    /// Has the task that a standby takes from the injector inspected.
+    fn inspect(&self, runner: &Runner) {
+        if runner.is_standby() {
+            runner.inspects.set(true);
+        }
     }
-    Some(task)
-}
-
-/// Takes the oldest task of the slow queue, unless the runner is a standby.
-#[cold]
-fn take_slow(state: &State, runner: &Runner) -> Option<Runnable> {
-    let task = if runner.is_standby() { None } else { state.pop_slow() };
-    task.inspect(|_| runner.inspects.set(true))
 }
 
 /// Polls the tasks of the injector, the oldest first, until a tick is over. Returns whether the future of the
 /// `run` or further tasks have to be polled next; false if there is neither. If the runner was told to search,
 /// also wakes a sleeper for the tasks that are left.
-fn poll_round(state: &State, runner: &Runner, host: &Host, tick: u64) -> bool {
+fn poll_round(state: &State, runner: &Runner) -> bool {
     let origin = Origin::unwatched();
     for _ in 0..ROUND {
         let Some(task) = state.pop_injected() else { return runner.orders.is_root_woken() };
@@ -175,7 +159,7 @@ fn poll_round(state: &State, runner: &Runner, host: &Host, tick: u64) -> bool {
             share_all(state, runner);
         }
         runner.run(task);
-        if host.tick() != tick || !origin.is_here() {
+        if runner.orders.take_tick() || !origin.is_here() {
             return true;
         }
     }
@@ -188,10 +172,10 @@ fn direct(runner: &Runner) -> Option<Runnable> {
     runner.slot.take().inspect(|_| runner.counters.found(FoundIn::Slot))
 }
 
-/// Steals a task of another runner, and wakes the next runner if tasks are left.
+/// Steals a task of another runner, and wakes the next runner if tasks are left. A standby steals none.
 #[cold]
 fn steal(state: &State, runner: &Runner) -> Option<Runnable> {
-    let task = state.steal_for(runner)?;
+    let task = if runner.is_standby() { None } else { state.steal_for(runner) }?;
     runner.counters.found(FoundIn::Stolen);
     share_all(state, runner);
     Some(task)

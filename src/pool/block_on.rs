@@ -66,7 +66,7 @@ pub(crate) fn drive<F: Future>(source: PoolSource, station: Arc<Station>, future
         PoolSource::Current(find) => Err(find),
     };
     station.take_woken();
-    let polled = poll_root(future.as_mut(), &mut cx);
+    let polled = budget::poll(future.as_mut(), &mut cx);
     if let Ok((pool, _)) = &joined {
         // The future may have forked: a child does not get past this.
         pool.reactor.assert_not_inherited();
@@ -79,13 +79,6 @@ pub(crate) fn drive<F: Future>(source: PoolSource, station: Arc<Station>, future
         Err(error) => panic!("the default instance cannot be started: {error}"),
     });
     Rider::new(pool, station, flight).wait_for(future, &mut cx)
-}
-
-/// Polls the root future, with a full budget.
-#[inline]
-fn poll_root<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
-    budget::refill();
-    future.poll(cx)
 }
 
 /// A `block_on` in progress, as the steps of the loop see it.
@@ -120,7 +113,7 @@ impl<'a> Rider<'a> {
                 self.station.stage.toggle_work();
             }
             let is_woken = self.take_woken();
-            let polled = if is_woken { poll_root(future.as_mut(), cx) } else { Poll::Pending };
+            let polled = if is_woken { budget::poll(future.as_mut(), cx) } else { Poll::Pending };
             // The future may have forked, or code that an event has woken: a child does not get past this.
             self.pool.reactor.assert_not_inherited();
             if let Poll::Ready(output) = polled {

@@ -21,7 +21,7 @@ use std::task::Waker;
 
 use super::{Pool, Station};
 use crate::ambient::{self, Ambient};
-use crate::executor::{self, HostGuard};
+use crate::executor::{self, Host, HostGuard};
 use crate::leadership::Rank;
 use crate::reactor::HereGuard;
 use crate::sync::thread_local;
@@ -283,7 +283,7 @@ impl Stay {
         self.shared().join(&joined);
         // SAFETY: as in `shared`.
         let pool = unsafe { &*Arc::as_ptr(&joined) };
-        executor::here(|host| host.set_watched(&pool.deputy.looks));
+        executor::here(Host::set_watched);
         pool
     }
 }

@@ -102,7 +102,7 @@ type Next = OnceLock<Box<Share>>;
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     first: Next,
-    /// Number of shares up to the last one that is owned or has events.
+    /// Number of shares after the first one, up to the last one that is owned or has events.
     extent: AtomicUsize,
     /// Whether a thread has ended and left events in its share, since a thread began to steal last.
     is_left: Flag,
@@ -166,9 +166,11 @@ impl Shares {
         loop {
             let share = link.get_or_init(|| Box::new(Share::new()));
             if !share.is_owned.is_set() && !share.is_owned.raise() {
-                // ORDER: Release pairs with the Acquire of `shrink`, which sees the flag; Acquire with its
-                // Release.
-                self.extent.fetch_max(number + 1, Ordering::AcqRel);
+                if number > 0 {
+                    // ORDER: Release pairs with the Acquire of `shrink`, which sees the flag; Acquire with its
+                    // Release.
+                    self.extent.fetch_max(number, Ordering::AcqRel);
+                }
                 share.owner.store(ThreadNumber::here().get(), Ordering::Relaxed);
                 return Own { shares: self, share, number, suspect: Cell::new((share, number, 0)) };
             }
@@ -182,13 +184,14 @@ impl Shares {
 
     /// Returns the shares up to the last one in use.
     fn iter(&self) -> impl Iterator<Item = &Share> {
-        self.all().take(self.extent.load(Ordering::Relaxed))
+        self.all().take(1 + self.extent.load(Ordering::Relaxed))
     }
 
     /// Lowers the extent to the last share that is owned or has events.
+    #[cold]
     fn shrink(&self) {
         let mut extent = self.extent.load(Ordering::Relaxed);
-        while let Some(last) = extent.checked_sub(1).and_then(|last| self.all().nth(last)) {
+        while let Some(last) = self.all().nth(extent).filter(|_| extent > 0) {
             if last.is_in_use() {
                 return;
             }
@@ -330,14 +333,14 @@ impl<'a> Own<'a> {
     fn others(&self) -> impl Iterator<Item = (&'a Share, usize)> {
         let all = iter::successors(Some((self.share, self.number)), |at| Some(self.after(*at)));
         // Bounded, too: while another thread corrects the extent, it may be too small for this share.
-        let most = self.shares.extent.load(Ordering::Relaxed);
+        let most = 1 + self.shares.extent.load(Ordering::Relaxed);
         all.skip(1).take(most).take_while(|(share, _)| !ptr::eq(*share, self.share))
     }
 
     /// Returns the next share in the list, with its place; the first one comes after the last one in use.
     #[inline]
     fn after(&self, (share, number): (&'a Share, usize)) -> (&'a Share, usize) {
-        let is_last = number + 1 >= self.shares.extent.load(Ordering::Relaxed);
+        let is_last = number >= self.shares.extent.load(Ordering::Relaxed);
         match share.next.get().filter(|_| !is_last) {
             Some(next) => (next, number + 1),
             None => (self.shares.first.get().expect("the own share is in the list"), 0),
@@ -390,7 +393,9 @@ impl Drop for Own<'_> {
         if is_left {
             self.shares.is_left.set(true);
         }
-        self.shares.shrink();
+        if self.number > 0 {
+            self.shares.shrink();
+        }
     }
 }
 

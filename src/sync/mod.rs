@@ -47,10 +47,6 @@ pub(crate) fn start_errand(errand: impl FnOnce() + Send + 'static) -> io::Result
 pub(crate) struct Counter(MetricU64);
 
 impl Counter {
-    pub(crate) const fn new() -> Self {
-        Self(MetricU64::new(0))
-    }
-
     /// Adds `n`. Only the thread that owns the counter at the moment (by its role) may call this; two threads
     /// at once would lose counts, but do no other harm.
     #[inline]

@@ -9,8 +9,8 @@ use super::report::report;
 use crate::flight;
 use crate::pool::{Finding, Pool};
 
-/// Carries out the result of one look: keeps findings, marks slow tasks, reports stalls, takes the steps,
-/// tells leadership whether polls are long, and releases replacements.
+/// Carries out the result of one look: keeps findings, marks slow tasks, reports stalls, ends the rounds of
+/// tasks, takes the steps, tells leadership whether polls are long, and releases replacements.
 pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, observer: &mut Observer, actions: &Actions) {
     for (place, doing) in scene.members.iter().filter_map(|place| Some((place, place.doing?))) {
         if let Some(spot) = place.spot {
@@ -37,6 +37,9 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, observer: &mut Observer, acti
                 flight::stalls(place.station.seat.number, spawned_at, || due.kind.code(), due.lasted);
             }
         }
+    }
+    for place in scene.members.iter().filter(|place| !place.station.is_quiet()) {
+        place.runner.iter().for_each(|(runner, _)| runner.orders.end_round());
     }
     actions.perform(|step| take(step, pool, scene));
     if let Some(are_long) = actions.has_long_polls {

@@ -24,7 +24,6 @@ pub(crate) fn serve(deputy: &Deputy) {
         let Some(help) = deputy.duty.rise() else { return };
         let Some(pool) = deputy.pool() else { return };
         membership.refresh(&pool.recording);
-        deputy.looks.add(1);
         // A look that panics is a defect of paceline. The deputy continues with a fresh state.
         let look = waking::catch(|| audit.look(&pool, help));
         let quiet = look.unwrap_or_else(|| {

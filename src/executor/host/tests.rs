@@ -78,7 +78,7 @@ impl Scene {
     /// Begins a `block_on` that a deputy watches.
     fn watched() -> Self {
         let scene = Self::new();
-        watch_here();
+        here(Host::set_watched);
         scene
     }
 
@@ -214,7 +214,7 @@ fn what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     drop(visit);
     wakes(&state, false);
     assert_eq!(tasks(&hosted), (0, 0, 2), "it is not watched");
-    watch_here();
+    here(Host::set_watched);
     let poll = polls(&hosted.runner);
     with_running(|runner| assert!(runner.is_some_and(|runner| ptr::eq(runner, &*hosted.runner))));
     wakes(&state, true);

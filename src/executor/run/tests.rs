@@ -8,7 +8,6 @@ use super::super::host::HostGuard;
 use super::super::idle::BeforeSleep;
 use super::super::task;
 use super::*;
-use crate::sync::Counter;
 use futures_lite::future;
 
 mod in_order;
@@ -46,21 +45,13 @@ fn spawn(state: &StateRef, body: impl FnOnce() + Send + 'static) {
 
 /// Calls `f` with a closure that polls a `run` of `state` as the root future of a host, and with its runner.
 fn hosted<R>(state: &StateRef, f: impl FnOnce(&mut dyn FnMut() -> Poll<()>, &Arc<Runner>) -> R) -> R {
-    hosted_by(state, |poll, runner, _| f(poll, runner))
-}
-
-/// Does the same with the count of the deputy's looks, too.
-fn hosted_by<R>(
-    state: &StateRef,
-    f: impl FnOnce(&mut dyn FnMut() -> Poll<()>, &Arc<Runner>, &'static Counter) -> R,
-) -> R {
     let waker = Waker::from(Arc::new(Quiet));
     let place = Place::default();
     let _host = HostGuard::enter(waker.data(), Some(&place));
-    let ticks = host::watch_here();
+    host::here(Host::set_watched);
     let mut run = Box::pin(Run::new(state.clone(), std::future::pending::<()>()));
     let runner = run.member.own.runner.clone();
-    f(&mut || run.as_mut().poll(&mut Context::from_waker(&waker)), &runner, ticks)
+    f(&mut || run.as_mut().poll(&mut Context::from_waker(&waker)), &runner)
 }
 
 /// The names of the tasks that were polled, in order.
@@ -95,13 +86,12 @@ impl Polls {
         name: &'static str,
         polls: u32,
         runner: &Arc<Runner>,
-        ticks: &'static Counter,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (polled, runner) = (self.clone(), runner.clone());
         async move {
             for _ in 0..polls {
                 polled.push(name);
-                ticks.add(1);
+                runner.orders.end_round();
                 runner.poll.catch(runner.poll.stage(), Caught::Computing);
                 future::yield_now().await;
             }
@@ -114,12 +104,14 @@ impl Polls {
 fn a_round_ends_with_the_tick() {
     let state = StateRef::shared();
     let polls = Polls::default();
-    hosted_by(&state, |poll, _, ticks| {
+    hosted(&state, |poll, runner| {
         for number in 0..10 {
-            let polls = polls.clone();
+            let (polls, runner) = (polls.clone(), runner.clone());
             spawn(&state, move || {
                 polls.push("");
-                ticks.add(u64::from(number == 3));
+                if number == 3 {
+                    runner.orders.end_round();
+                }
             });
         }
         assert!(poll().is_pending());
@@ -153,10 +145,10 @@ fn the_ring_and_the_injector_take_turns() {
 fn tasks_that_compute_get_one_poll_in_a_tick_beside_quick_ones() {
     let state = StateRef::shared();
     let polls = Polls::default();
-    hosted_by(&state, |poll, runner, ticks| {
+    hosted(&state, |poll, runner| {
         let computing = ["A", "B", "C"];
         for name in computing {
-            spawn_future(&state, polls.computes(name, u32::MAX, runner, ticks));
+            spawn_future(&state, polls.computes(name, u32::MAX, runner));
             assert!(poll().is_pending());
         }
         // They are known from now on, and wait in this order.
@@ -169,8 +161,9 @@ fn tasks_that_compute_get_one_poll_in_a_tick_beside_quick_ones() {
             assert!(poll().is_pending());
             let round = polls.take();
             assert!(round.len() > 100 && !round.contains(&name), "quick ones until the tick ends");
-            ticks.add(1);
-            assert!(poll().is_pending());
+            runner.orders.end_round();
+            // The tick is found at the begin of a round, which is empty then.
+            (0..2).for_each(|_| assert!(poll().is_pending()));
             let round = polls.take();
             assert_eq!(round.last(), Some(&name));
             assert!(round.len() <= 2, "{round:?}: only what an event has woken comes before it");
@@ -183,9 +176,9 @@ fn tasks_that_compute_get_one_poll_in_a_tick_beside_quick_ones() {
 fn tasks_that_compute_are_polled_at_once_if_there_are_no_others() {
     let state = StateRef::shared();
     let polls = Polls::default();
-    hosted_by(&state, |poll, runner, ticks| {
+    hosted(&state, |poll, runner| {
         assert!(poll().is_pending());
-        ["A", "B"].into_iter().for_each(|name| spawn_future(&state, polls.computes(name, 3, runner, ticks)));
+        ["A", "B"].into_iter().for_each(|name| spawn_future(&state, polls.computes(name, 3, runner)));
         // The second one begins to compute after another poll of the first one, which is due by then.
         (0..8).for_each(|_| assert!(poll().is_pending()));
         assert_eq!(polls.take(), ["A", "A", "B", "A", "B", "B"]);
@@ -199,8 +192,8 @@ fn tasks_that_compute_are_polled_at_once_if_there_are_no_others() {
 fn tasks_that_compute_get_one_poll_in_a_round_where_no_deputy_looks() {
     let state = StateRef::shared();
     let polls = Polls::default();
-    hosted_by(&state, |poll, runner, ticks| {
-        spawn_future(&state, polls.computes("A", 1, runner, ticks));
+    hosted(&state, |poll, runner| {
+        spawn_future(&state, polls.computes("A", 1, runner));
         spawn_future(&state, polls.yields("a", u32::MAX));
         assert!(poll().is_pending());
         polls.take();
@@ -221,7 +214,7 @@ fn a_standby_polls_quick_tasks_and_leaves_the_others_to_takers() {
     let state = StateRef::shared();
     let polls = Polls::default();
     let (tell, told) = async_channel::unbounded::<()>();
-    hosted_by(&state, |poll, runner, ticks| {
+    hosted(&state, |poll, runner| {
         let polled = polls.clone();
         spawn_future(&state, async move {
             while told.recv().await.is_ok() {
@@ -246,12 +239,12 @@ fn a_standby_polls_quick_tasks_and_leaves_the_others_to_takers() {
         assert_eq!(state.enter_line(runner), BeforeSleep::Sleeps);
         assert!(!state.any_idle(), "it is woken by the deputy");
         // A task that has computed in a poll here.
-        spawn_future(&state, polls.computes("A", 2, runner, ticks));
+        spawn_future(&state, polls.computes("A", 2, runner));
         (0..3).for_each(|_| assert!(poll().is_pending()));
         assert_eq!((polls.take(), state.queued()), (vec!["A"], 2));
         runner.end_standby();
         (0..3).for_each(|_| assert!(poll().is_pending()));
-        assert_eq!((polls.take(), state.queued()), (vec!["A", "x"], 0), "the slow one is due");
+        assert_eq!((polls.take(), state.queued()), (vec!["x", "A"], 0), "the slow one is not due");
         assert!(state.enter_line(runner) == BeforeSleep::Sleeps && state.any_idle());
     });
 }
@@ -261,8 +254,8 @@ fn a_standby_polls_quick_tasks_and_leaves_the_others_to_takers() {
 fn a_task_that_was_caught_is_quick_again_after_two_polls() {
     let state = StateRef::shared();
     let polls = Polls::default();
-    hosted_by(&state, |poll, runner, ticks| {
-        let computes = polls.computes("A", 1, runner, ticks);
+    hosted(&state, |poll, runner| {
+        let computes = polls.computes("A", 1, runner);
         let then = polls.yields("quick", u32::MAX);
         spawn_future(&state, async move {
             computes.await;
@@ -270,8 +263,8 @@ fn a_task_that_was_caught_is_quick_again_after_two_polls() {
         });
         let slow: Vec<_> = (0..3)
             .map(|_| {
-                ticks.add(1);
-                assert!(poll().is_pending());
+                runner.orders.end_round();
+                (0..2).for_each(|_| assert!(poll().is_pending()));
                 (polls.take()[0], state.queued())
             })
             .collect();

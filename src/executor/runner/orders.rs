@@ -4,6 +4,7 @@
 //! | bit | meaning | set by | cleared by |
 //! |---|---|---|---|
 //! | `ROOT_IS_DUE` | poll the future that `run` drives: it was woken | its waker | own thread |
+//! | `TICK` | poll the reactor before the next task | the deputy, at each look | own thread |
 //! | `SEARCH` | look for tasks everywhere | own thread, called while it slept; the deputy | own thread |
 //! | `LEFT` | forget the runner: its `run` has moved or is gone | any thread with the `run` | no thread |
 //!
@@ -14,7 +15,8 @@ use crate::sync::{AtomicU32, Ordering};
 
 const ROOT_IS_DUE: u32 = 1 << 0;
 const SEARCH: u32 = 1 << 1;
-const LEFT: u32 = 1 << 2;
+const TICK: u32 = 1 << 2;
+const LEFT: u32 = 1 << 3;
 
 /// The word.
 #[derive(Debug)]
@@ -78,6 +80,18 @@ impl Orders {
         self.take(SEARCH)
     }
 
+    /// Tells the thread that the deputy has looked: its round of tasks is over after the present one. The
+    /// order for a runner that sleeps meanwhile costs it an empty round when it wakes up.
+    pub(crate) fn end_round(&self) {
+        self.give(TICK);
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) fn take_tick(&self) -> bool {
+        self.take(TICK)
+    }
+
     pub(crate) fn set_left(&self) {
         self.give(LEFT);
     }
@@ -105,10 +119,15 @@ mod tests {
     fn each_order_changes_its_bits_and_leaves_the_others() {
         type Give = fn(&Orders);
         type Take = fn(&Orders) -> bool;
-        let given: [(u32, Give); 3] =
-            [(ROOT_IS_DUE, Orders::wake_root), (SEARCH, Orders::search), (LEFT, Orders::set_left)];
-        let taken: [(u32, Take); 2] = [(ROOT_IS_DUE, Orders::take_root), (SEARCH, Orders::take_search)];
-        for before in 0..8 {
+        let given: [(u32, Give); 4] = [
+            (ROOT_IS_DUE, Orders::wake_root),
+            (SEARCH, Orders::search),
+            (TICK, Orders::end_round),
+            (LEFT, Orders::set_left),
+        ];
+        let taken: [(u32, Take); 3] =
+            [(ROOT_IS_DUE, Orders::take_root), (SEARCH, Orders::take_search), (TICK, Orders::take_tick)];
+        for before in 0..16 {
             for (bits, give) in given {
                 let orders = orders(before);
                 give(&orders);

@@ -59,8 +59,6 @@ pub(crate) struct Deputy {
     watch: Watch,
     pub(crate) duty: Duty,
     pub(crate) switch: Switch,
-    /// How often the deputy has looked: the clock by which rounds of tasks end.
-    pub(crate) looks: Counter,
     /// Times that leadership was abandoned.
     pub(crate) rescues: Counter,
     pub(crate) stalls: Stalls,
@@ -70,8 +68,8 @@ impl Deputy {
     /// Creates the deputy of a pool that is still being made, without its thread: that starts with the first
     /// [`call_or_start`](Self::call_or_start), and runs `watch`. `tick` is the time between two looks.
     pub(super) fn new(pool: Weak<Pool>, switch: Switch, tick: Duration, watch: Watch) -> Self {
-        let (looks, rescues, stalls) = (Counter::default(), Counter::default(), Stalls::default());
-        Self { pool, tick, watch, duty: Duty::new(), switch, looks, rescues, stalls }
+        let (rescues, stalls) = (Counter::default(), Stalls::default());
+        Self { pool, tick, watch, duty: Duty::new(), switch, rescues, stalls }
     }
 
     /// Has the deputy watch a promise that the calling thread has made: starts a deputy if there is none, and

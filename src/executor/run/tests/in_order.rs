@@ -38,7 +38,7 @@ fn hosted(state: &StateRef, trace: &Trace, f: impl FnOnce(&mut dyn FnMut(), &Arc
     let waker = Waker::from(Arc::new(Quiet));
     let place = Place::default();
     let _host = HostGuard::enter(waker.data(), Some(&place));
-    host::watch_here();
+    host::here(Host::set_watched);
     let root = Arc::<Mutex<Option<Waker>>>::default();
     let (roots_trace, roots_waker) = (trace.clone(), root.clone());
     let future = poll_fn(move |cx: &mut Context<'_>| {
