@@ -17,15 +17,29 @@ struct Package {
     sources: &'static [(&'static str, &'static str)],
 }
 
-const PACKAGES: [Package; 1] = [Package {
-    name: "axum-hello",
-    builds: ["axum-tokio", "axum-paceline"],
-    manifest: include_str!("../../axum/Cargo.toml"),
-    sources: &[("main.rs", include_str!("../../axum/src/main.rs"))],
-}];
+const PACKAGES: [Package; 2] = [
+    Package {
+        name: "axum-hello",
+        builds: ["axum-tokio", "axum-paceline"],
+        manifest: include_str!("../../axum/Cargo.toml"),
+        sources: &[("main.rs", include_str!("../../axum/src/main.rs"))],
+    },
+    Package {
+        name: "fairness-scene",
+        builds: ["fairness-tokio", "fairness-swapped"],
+        manifest: include_str!("../../fairness/Cargo.toml"),
+        sources: &[
+            ("main.rs", include_str!("../../fairness/src/main.rs")),
+            ("scene.rs", include_str!("../../fairness/src/scene.rs")),
+            ("waits.rs", include_str!("../../fairness/src/waits.rs")),
+        ],
+    },
+];
 
 /// The rivals of the workload `axum`, as the tables name them.
 pub(crate) const AXUM: &[&str] = &PACKAGES[0].builds;
+/// The builds of a scene of the workload `fairness`.
+pub(crate) const FAIRNESS: &[&str] = &PACKAGES[1].builds;
 
 /// The start of the manifest's dependency on tokio.
 const DEPENDENCY: &str = "\ntokio = { ";
