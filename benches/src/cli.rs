@@ -19,6 +19,8 @@ pub fn main() -> ExitCode {
         Some((role, rest)) if role == "load" => crate::load::main(rest),
         Some((role, [])) if role == "costs" => crate::costs::main(),
         Some((role, rest)) if role == "table" => crate::readme::main(rest.first()),
+        Some((role, rest)) if role == "fairness-scene" => crate::fairness::main(rest).map_err(Into::into),
+        Some((role, rest)) if role == "fairness-change" => workloads::compare(rest),
         Some((role, rest)) if role == "transfer-end" => crate::transfer::main(rest).map_err(Into::into),
         _ => drive(&words),
     };
@@ -35,7 +37,8 @@ fn usage() -> String {
     let workloads = workloads::ALL.iter().map(|one| format!("  {:12} {}", one.name, one.question));
     let workloads: Vec<_> = workloads.collect();
     format!(
-        "usage: paceline-bench --quick | --full | WORKLOAD... [--quick]\n\n\
+        "usage: paceline-bench --quick | --full | WORKLOAD... [--quick]\n       \
+         paceline-bench fairness-change BEFORE AFTER   (two figures.json of `fairness`)\n\n\
          --quick takes under 2 minutes, --full under 25. Workloads:\n{}",
         workloads.join("\n")
     )
@@ -165,7 +168,10 @@ mod tests {
         let (chosen, left_out) = parsed("--quick").unwrap().unwrap().split();
         assert!(left_out.iter().any(|one| one.name == "check") && !chosen.is_empty());
         let (_, left_out) = parsed("--full").unwrap().unwrap().split();
-        assert_eq!(left_out.iter().map(|one| one.name).collect::<Vec<_>>(), ["cores", "executors"]);
+        assert_eq!(
+            left_out.iter().map(|one| one.name).collect::<Vec<_>>(),
+            ["cores", "executors", "fairness"]
+        );
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! - [`handler`]: the HTTP responder that every server runs; no I/O.
 //! - [`servers`]: one file per rival that drives the handler.
 //! - [`load`]: the load generator.
-//! - [`tasks`]: the task costs; `transfer`: one end of a long stream.
+//! - [`tasks`]: the task costs; `transfer`: one end of a long stream; `fairness`: waits
+//!   beside tasks that compute.
 //! - `workloads`: one question per file; `driver`: what they share; [`svg`] and [`stats`]: plots and medians;
 //!   `readme`: the tables of the project's README.
 
@@ -17,6 +18,7 @@ pub mod cli;
 mod costs;
 mod descriptors;
 mod driver;
+mod fairness;
 pub mod handler;
 pub mod load;
 mod readme;

@@ -1,4 +1,4 @@
-//! A program written for tokio, built twice: unchanged, and with paceline in the place of tokio. The two
+//! Programs written for tokio, each built twice: unchanged, and with paceline in the place of tokio. The two
 //! builds have the same code, and manifests that differ in two lines.
 
 use std::fs;
@@ -7,11 +7,39 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The names of the rivals in the tables.
-pub(crate) const RIVALS: &[&str] = &["axum-tokio", "axum-paceline"];
+/// A package, and the names of its two builds.
+#[derive(Debug)]
+struct Package {
+    name: &'static str,
+    builds: [&'static str; 2],
+    manifest: &'static str,
+    /// The files of `src`.
+    sources: &'static [(&'static str, &'static str)],
+}
 
-const MANIFEST: &str = include_str!("../../axum/Cargo.toml");
-const SOURCE: &str = include_str!("../../axum/src/main.rs");
+const PACKAGES: [Package; 2] = [
+    Package {
+        name: "axum-hello",
+        builds: ["axum-tokio", "axum-paceline"],
+        manifest: include_str!("../../axum/Cargo.toml"),
+        sources: &[("main.rs", include_str!("../../axum/src/main.rs"))],
+    },
+    Package {
+        name: "fairness-scene",
+        builds: ["fairness-tokio", "fairness-swapped"],
+        manifest: include_str!("../../fairness/Cargo.toml"),
+        sources: &[
+            ("main.rs", include_str!("../../fairness/src/main.rs")),
+            ("scene.rs", include_str!("../../fairness/src/scene.rs")),
+            ("waits.rs", include_str!("../../fairness/src/waits.rs")),
+        ],
+    },
+];
+
+/// The rivals of the workload `axum`, as the tables name them.
+pub(crate) const AXUM: &[&str] = &PACKAGES[0].builds;
+/// The builds of a scene of the workload `fairness`.
+pub(crate) const FAIRNESS: &[&str] = &PACKAGES[1].builds;
 
 /// The start of the manifest's dependency on tokio.
 const DEPENDENCY: &str = "\ntokio = { ";
@@ -19,16 +47,28 @@ const DEPENDENCY: &str = "\ntokio = { ";
 /// Builds the program of a rival at the first call and returns its path, or the reason if that fails. Returns
 /// `None` for other rivals.
 pub(crate) fn program(rival: &str) -> Option<Result<&'static Path, &'static str>> {
-    static PROGRAMS: [OnceLock<Result<PathBuf, String>>; 2] = [const { OnceLock::new() }; 2];
-    let at = RIVALS.iter().position(|known| *known == rival)?;
-    let build = || build(rival, at == 1).map_err(|error| format!("{rival} does not build: {error}"));
-    Some(PROGRAMS[at].get_or_init(build).as_deref().map_err(String::as_str))
+    static PROGRAMS: [[OnceLock<Result<PathBuf, String>>; 2]; PACKAGES.len()] =
+        [const { [const { OnceLock::new() }; 2] }; PACKAGES.len()];
+    for (package, programs) in PACKAGES.iter().zip(&PROGRAMS) {
+        if let Some(at) = package.builds.iter().position(|known| *known == rival) {
+            let build = || build(package, at).map_err(|error| format!("{rival} does not build: {error}"));
+            return Some(programs[at].get_or_init(build).as_deref().map_err(String::as_str));
+        }
+    }
+    None
 }
 
-fn build(rival: &str, is_swapped: bool) -> io::Result<PathBuf> {
+/// Builds all programs with these names, so that a failure shows before the first round.
+pub(crate) fn prepare(rivals: &[&str]) -> Result<(), &'static str> {
+    rivals.iter().try_for_each(|rival| program(rival).expect("the name of a build").map(drop))
+}
+
+/// Builds the package with tokio, or, at 1, with paceline in its place.
+fn build(package: &Package, at: usize) -> io::Result<PathBuf> {
+    let is_swapped = at == 1;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let package = root.join("target").join(rival);
-    let mut manifest = MANIFEST.to_owned();
+    let folder = root.join("target").join(package.builds[at]);
+    let mut manifest = package.manifest.to_owned();
     if is_swapped {
         let stand_in = root.join("src/tokio").canonicalize()?;
         let path = format!("path = {:?}", stand_in.display().to_string());
@@ -36,10 +76,12 @@ fn build(rival: &str, is_swapped: bool) -> io::Result<PathBuf> {
         manifest = manifest.replace(DEPENDENCY, &format!("{DEPENDENCY}{path}, "));
         manifest += &format!("\n[patch.crates-io]\ntokio = {{ {path} }}\n");
     }
-    fs::create_dir_all(package.join("src"))?;
-    write_if_new(&package.join("Cargo.toml"), &manifest)?;
-    write_if_new(&package.join("src/main.rs"), SOURCE)?;
-    let cargo = |arguments: &[&str]| Command::new("cargo").args(arguments).current_dir(&package).output();
+    fs::create_dir_all(folder.join("src"))?;
+    write_if_new(&folder.join("Cargo.toml"), &manifest)?;
+    for (name, text) in package.sources {
+        write_if_new(&folder.join("src").join(name), text)?;
+    }
+    let cargo = |arguments: &[&str]| Command::new("cargo").args(arguments).current_dir(&folder).output();
     let built = cargo(&["build", "--release", "--quiet", "--target-dir", "target"])?;
     if !built.status.success() {
         return Err(io::Error::other(String::from_utf8_lossy(&built.stderr).into_owned()));
@@ -50,7 +92,7 @@ fn build(rival: &str, is_swapped: bool) -> io::Result<PathBuf> {
     if has_ours != is_swapped {
         return Err(io::Error::other("`cargo tree` shows the wrong runtime"));
     }
-    Ok(package.join("target/release/axum-hello"))
+    Ok(folder.join("target/release").join(package.name))
 }
 
 /// Cargo rebuilds files that were written, even if their content is the same.

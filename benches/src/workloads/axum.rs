@@ -9,7 +9,7 @@ use super::{Outcome, report, syscalls};
 use crate::driver::plan::Plan;
 use crate::driver::results::Results;
 use crate::driver::rig::{Beside, measure};
-use crate::driver::swapped::{self, RIVALS};
+use crate::driver::swapped::{self, AXUM as RIVALS};
 use crate::driver::sweep::{CORES, CPU, P50, P99, RATE, SLOW, STARVED, Sweep};
 use crate::load;
 
@@ -17,10 +17,7 @@ pub(super) const QUESTION: &str = "axum on tokio, and the same program with pace
 
 /// Builds before the first round, so that a failure shows at once.
 pub(super) fn prepare() -> Outcome {
-    for rival in RIVALS {
-        swapped::program(rival).expect("it is one of them")?;
-    }
-    Ok(())
+    Ok(swapped::prepare(RIVALS)?)
 }
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {

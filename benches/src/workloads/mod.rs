@@ -15,6 +15,7 @@ mod churn;
 mod connections;
 mod cores;
 mod executors;
+mod fairness;
 mod hyper;
 mod idle;
 mod paced;
@@ -22,6 +23,8 @@ mod syscalls;
 mod tasks;
 mod transfer;
 mod work;
+
+pub(crate) use fairness::compare;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
@@ -38,6 +41,7 @@ pub(crate) fn prepare(chosen: &[&Workload]) -> Outcome {
     for workload in chosen {
         match workload.name {
             "axum" => axum::prepare()?,
+            "fairness" => fairness::prepare()?,
             "tasks" => tasks::prepare()?,
             _ => {}
         }
@@ -79,6 +83,7 @@ pub(crate) const ALL: &[Workload] = &[
     Workload { name: "scaling", question: cores::SCALING, runs: Runs::InFull, run: cores::scaling },
     Workload { name: "cores", question: cores::QUESTION, runs: Runs::ByName, run: cores::run },
     Workload { name: "executors", question: executors::QUESTION, runs: Runs::ByName, run: executors::run },
+    Workload { name: "fairness", question: fairness::QUESTION, runs: Runs::ByName, run: fairness::run },
     Workload { name: "hyper", question: hyper::QUESTION, runs: Runs::InFull, run: hyper::run },
     Workload { name: "axum", question: axum::QUESTION, runs: Runs::InFull, run: axum::run },
     Workload { name: "check", question: check::QUESTION, runs: Runs::InFull, run: check::run },
