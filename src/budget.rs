@@ -11,9 +11,7 @@
 //! nothing: a future that polls a thousand idle sockets would wake itself for ever otherwise.
 
 use std::cell::Cell;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 
 use crate::sync::thread_local;
 
@@ -29,13 +27,6 @@ thread_local! {
 #[inline]
 pub(crate) fn refill() {
     BUDGET.with(|left| left.set(OPERATIONS));
-}
-
-/// Polls a future of a `block_on` or a `run`, with a full budget.
-#[inline]
-pub(crate) fn poll<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
-    refill();
-    future.poll(cx)
 }
 
 /// Polls an operation, which spends a part of the budget if it completes. If the budget is used up, the

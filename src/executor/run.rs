@@ -113,8 +113,9 @@ fn run_round<F: Future>(
     }
     loop {
         if runner.orders.take_root() {
+            budget::refill();
             let mut inner = Context::from_waker(inner);
-            if let Poll::Ready(output) = budget::poll(future.as_mut(), &mut inner) {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
                 return Poll::Ready(output);
             }
         }

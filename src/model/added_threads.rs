@@ -32,10 +32,15 @@ fn live(runtime: &Runtime) -> usize {
 
 /// Blocks a thread that otherwise computes.
 fn block(code: impl FnOnce()) {
+    block_before(SceneActivity::Computes, code);
+}
+
+/// Blocks a thread that is in `activity` after that.
+fn block_before(activity: SceneActivity, code: impl FnOnce()) {
     let part = SceneActivity::Blocks.begin();
     code();
     drop(part);
-    mem::forget(SceneActivity::Computes.begin());
+    mem::forget(activity.begin());
 }
 
 /// All workers compute, in many polls, and the task that events wake blocks in each poll. Fails if a thread
@@ -174,6 +179,50 @@ fn a_hook_that_blocks_costs_its_own_threads() {
             assert_eq!(runtime.metrics().replacements, 0);
             latch.open();
             foreign_block_on(runtime.spawn(async {}));
+        });
+    }
+}
+
+/// A hook blocks each worker before it sleeps, or after that, and timers are awaited elsewhere. Fails if
+/// threads are added for the events, which would call the hook, too; if no thread leads; and if a task waits
+/// for the hooks for long, or gets no replacement when it blocks.
+#[test]
+fn a_park_hook_that_blocks_costs_no_thread_but_for_tasks_that_wait_for_long() {
+    const LONG: u32 = 100;
+    for is_park in [true, false] {
+        explore(2_500, move || {
+            let latch = Latch::new();
+            let in_hook = latch.clone();
+            let hook = move || block_before(SceneActivity::WaitsForCore, || in_hook.wait());
+            let builder = Runtime::builder().threads(2);
+            let builder = if is_park { builder.on_thread_park(hook) } else { builder.on_thread_unpark(hook) };
+            let runtime = runtime_of(SceneActivity::WaitsForCore, builder);
+            let timers = || {
+                let _inside = runtime.handle().enter();
+                for _ in 0..20 {
+                    within(1 + SOON, "a timer beside hooks", || foreign_block_on(Timer::after(ticks(1))));
+                }
+            };
+            timers();
+            // Bring both workers into the hook that they call when they wake up.
+            let first = [(); 2].map(|()| runtime.spawn(async {}));
+            timers();
+            assert_eq!(runtime.metrics().replacements, 0);
+            within(LONG + SOON, "tasks beside hooks", || first.map(foreign_block_on));
+            let (stop, runs) = (Latch::new(), Latch::new());
+            let (blocked, tell) = (stop.clone(), runs.clone());
+            let blocks = runtime.spawn(async move {
+                tell.open();
+                block_before(SceneActivity::WaitsForCore, || blocked.wait());
+            });
+            within(2 * LONG + SOON, "a task that blocks", || runs.wait());
+            within(4 * LONG + SOON, "a task beside it", || foreign_block_on(runtime.spawn(async {})));
+            let added = runtime.metrics().replacements;
+            assert!((1..=4).contains(&added), "{added} threads were added");
+            stop.open();
+            latch.open();
+            foreign_block_on(blocks);
+            settles(&runtime);
         });
     }
 }

@@ -66,7 +66,8 @@ pub(crate) fn drive<F: Future>(source: PoolSource, station: Arc<Station>, future
         PoolSource::Current(find) => Err(find),
     };
     station.take_woken();
-    let polled = budget::poll(future.as_mut(), &mut cx);
+    budget::refill();
+    let polled = future.as_mut().poll(&mut cx);
     if let Ok((pool, _)) = &joined {
         // The future may have forked: a child does not get past this.
         pool.reactor.assert_not_inherited();
@@ -113,7 +114,8 @@ impl<'a> Rider<'a> {
                 self.station.stage.toggle_work();
             }
             let is_woken = self.take_woken();
-            let polled = if is_woken { budget::poll(future.as_mut(), cx) } else { Poll::Pending };
+            budget::refill();
+            let polled = if is_woken { future.as_mut().poll(cx) } else { Poll::Pending };
             // The future may have forked, or code that an event has woken: a child does not get past this.
             self.pool.reactor.assert_not_inherited();
             if let Poll::Ready(output) = polled {

@@ -17,12 +17,12 @@ impl Crew {
         let (mut run, mut is_parked) = (pin!(run), false);
         poll_fn(|cx| {
             if mem::take(&mut is_parked) {
-                stay::at_work(|| crew::call(pool, unpark));
+                stay::call_hook(|| crew::call(pool, unpark));
             }
             let polled = run.as_mut().poll(cx);
             if has_hooks && polled.is_pending() && !stay::is_woken() {
                 is_parked = true;
-                stay::at_work(|| crew::call(pool, park));
+                stay::call_hook(|| crew::call(pool, park));
             }
             polled
         })

@@ -49,6 +49,8 @@ pub(crate) struct Station {
     pub(crate) linger: Option<Duration>,
     /// The deputy wants the thread to leave.
     pub(super) goes: Flag,
+    /// The thread is in a park or unpark hook.
+    pub(crate) in_hook: Flag,
     /// The runners that this thread hosts.
     pub(crate) runners: Runners,
     pub(crate) thread: thread::Thread,
@@ -149,6 +151,7 @@ impl Station {
             own_rank,
             linger,
             goes: Flag::new(false),
+            in_hook: Flag::new(false),
             runners: Runners::default(),
             thread: thread::current(),
             state: ThreadState::here(),

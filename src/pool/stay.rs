@@ -166,12 +166,15 @@ pub(super) fn is_woken() -> bool {
     innermost().is_some_and(|(station, _)| station.is_woken())
 }
 
-/// Calls `code` as a piece of work of this thread's innermost `block_on`: the deputy notices if it blocks.
-pub(super) fn at_work(code: impl FnOnce()) {
+/// Calls a hook of the program, which does not unwind, as a piece of work of this thread's innermost
+/// `block_on`: the deputy notices if it blocks.
+pub(super) fn call_hook(hook: impl FnOnce()) {
     if let Some((station, _)) = innermost() {
+        station.in_hook.set(true);
         station.stage.toggle_work();
-        code();
+        hook();
         station.stage.toggle_work();
+        station.in_hook.set(false);
     }
 }
 

@@ -214,7 +214,15 @@ impl Shares {
     }
 
     pub(crate) fn is_any_left(&self) -> bool {
-        self.iter().any(|share| share.left() > 0)
+        let (mut next, extent) = (self.first.get(), self.extent.load(Ordering::Relaxed));
+        for _ in 0..=extent {
+            let Some(share) = next else { return false };
+            if share.left() > 0 {
+                return true;
+            }
+            next = share.next.get();
+        }
+        false
     }
 
     /// Returns how many events were stolen so far.
@@ -303,6 +311,9 @@ impl<'a> Own<'a> {
     pub(crate) fn steal(&self) -> Option<Event> {
         // Before the look: what is left later is noted again.
         self.shares.is_left.take();
+        if self.shares.extent.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
         self.others().find_map(|(victim, _)| self.steal_from(victim))
     }
 

@@ -65,7 +65,9 @@ const SHARE: usize = 64;
 /// The thread inside runs the operations that others queue meanwhile, up to 64 of theirs for each of its own.
 /// If there are more, it leaves the strand open and spawns a task that continues with them, on its own
 /// runtime, else on the default instance. A thread that brings an operation of its own before that task runs
-/// continues in its place. If the runtime ends before, or is drained, the default instance continues.
+/// continues in its place. If the runtime ends before, or is drained, the default instance continues. If no
+/// thread runs that runtime (one of the [current thread](crate::Builder::current_thread) that was only
+/// [entered](crate::Handle::enter)), the rest waits for the next operation from any thread.
 ///
 /// So an operation may run on any thread that uses the strand, and it should be short. An operation that
 /// blocks delays its own thread, for which the deputy finds a replacement, and all operations that wait for
@@ -195,17 +197,17 @@ impl<T: Send + 'static> Strand<T> {
     /// while another one is polled or an operation runs. The futures start in the order in which they were
     /// spawned.
     ///
-    /// The order holds across runtimes: a future starts when all that were spawned before it have had their
-    /// first poll, or are gone. So a future on a runtime that no thread runs (one of the [current
-    /// thread](crate::Builder::current_thread) without a `block_on` in progress), or whose workers are all
-    /// busy, keeps later ones from starting, also on other runtimes. Its first poll ends that, and so does
-    /// its cancellation, or the end of its runtime. Spawn the futures of one strand on one runtime, or await
-    /// each before the next is spawned on another one.
+    /// The order holds across runtimes: before a future starts, all that were spawned before it have had
+    /// their first poll, or are gone. If their tasks were not polled yet, because no thread runs their
+    /// runtime (one of the [current thread](crate::Builder::current_thread) without a `block_on` in
+    /// progress) or all its workers are busy, the thread that starts the later future polls them first. Only
+    /// that first poll comes from there: after it, such a future continues when its own runtime runs.
     ///
     /// The task belongs to the runtime, as of [`spawn`](crate::spawn): dropping the [`Task`] cancels it. The
-    /// thread that runs the task polls the future, unless another thread is inside: then that thread does,
-    /// and what such a poll makes (a timer, a source, a task) belongs to the runtime of that thread. A
-    /// cancelled future is dropped inside, too, perhaps a moment after [`Task::cancel`] has returned.
+    /// thread that runs the task polls the future, unless another thread is inside or starts it: then that
+    /// thread does, and what such a poll makes (a timer, a source, a task) belongs to the runtime of that
+    /// thread. A cancelled future is dropped inside, too, perhaps a moment after [`Task::cancel`] has
+    /// returned.
     ///
     /// ```
     /// use paceline::{Strand, block_on};

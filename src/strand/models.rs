@@ -352,18 +352,58 @@ fn a_future_that_never_starts_holds_no_other_up() {
     });
 }
 
+/// A second future starts the first, whose task is polled at the same time, or later. Neither its output nor
+/// a wake is lost. Fails if `call` queues a turn that is queued already, and if the turn of a task that was
+/// not polled does nothing.
+#[test]
+fn a_future_is_started_by_a_later_one() {
+    model(|| {
+        let strand = Strand::new(Seen::new());
+        // Whether the first future is ready, and its waker.
+        let event = StdArc::new(Mutex::new((false, None)));
+        let first = {
+            let event = event.clone();
+            let future = std::future::poll_fn(move |cx| {
+                let mut event = sync::lock(&event);
+                event.1 = Some(cx.waker().clone());
+                if event.0 { Poll::Ready(1) } else { Poll::Pending }
+            });
+            Serial::new(strand.clone(), future)
+        };
+        let second = Serial::new(strand.clone(), async { 2 });
+        let other = thread::spawn(move || {
+            assert_eq!(block_on(second), 2);
+            let waker: Option<Waker> = {
+                let mut event = sync::lock(&event);
+                event.0 = true;
+                event.1.take()
+            };
+            waker.expect("the first future was polled").wake();
+        });
+        assert_eq!(block_on(first), 1);
+        other.join().unwrap();
+        let _ = seen(&strand);
+        assert_eq!(strand.handles(), 1);
+    });
+}
+
 /// The tasks of three futures run in the wrong order, and the second task never does: the other futures
-/// start. Fails if the end of the second is not noted.
+/// start. Fails if the end of the second is not noted, or keeps the strand.
 #[test]
 fn a_future_that_ends_before_its_turn_is_passed_over() {
     model(|| {
         let strand = Strand::new(Seen::new());
         let [first, second, mut third] =
             [1, 2, 3].map(|number| Serial::new(strand.clone(), async move { number }));
-        assert!(Pin::new(&mut third).poll(&mut Context::from_waker(&waker())).is_pending());
+        drop(second);
+        assert_eq!(Pin::new(&mut third).poll(&mut Context::from_waker(&waker())), Poll::Ready(3));
+        assert_eq!(block_on(first), 1);
+        drop(third);
+        assert_eq!(strand.handles(), 1);
+        // Without a later one.
+        let [first, second] = [1, 2].map(|number| Serial::new(strand.clone(), async move { number }));
         drop(second);
         assert_eq!(block_on(first), 1);
-        assert_eq!(block_on(third), 3);
         assert_eq!(strand.handles(), 1);
     });
 }

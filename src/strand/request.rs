@@ -19,6 +19,7 @@ use std::thread;
 
 use super::Strand;
 use super::door::{Linked, Operation};
+use crate::budget;
 use crate::sync::{self, Mutex};
 
 /// An operation that a future awaits.
@@ -170,21 +171,32 @@ where
     /// Queues the operation with the first poll, or runs it here. Resumes the panic of the operation.
     /// Panics if the operation could never run, because a `block_on` inside the strand awaits it.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        budget::spend(cx.waker(), || self.poll_operation(cx.waker()))
+    }
+}
+
+impl<T, F, R> With<'_, T, F, R>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut T) -> R + Send + 'static,
+    R: Send + 'static,
+{
+    fn poll_operation(&mut self, waker: &Waker) -> Poll<R> {
         let strand = self.strand;
         if let WithStage::Begins(operation) = &mut self.stage {
             let operation = operation.take().expect("the stage changes at once");
-            strand.assert_not_inside(cx.waker());
-            let request = Linked::new(Request::new(operation, cx.waker().clone()));
+            strand.assert_not_inside(waker);
+            let request = Linked::new(Request::new(operation, waker.clone()));
             self.stage = WithStage::Sent(request.clone());
             strand.submit(request);
         }
         let WithStage::Sent(request) = &self.stage else { return Poll::Pending };
-        match request.operation.poll(cx.waker()) {
+        match request.operation.poll(waker) {
             Poll::Ready(Ok(output)) => Poll::Ready(output),
             Poll::Ready(Err(panic)) => resume_unwind(panic),
             Poll::Pending => {
                 // The future may have been moved into a `block_on` since it was polled first.
-                strand.assert_not_inside(cx.waker());
+                strand.assert_not_inside(waker);
                 Poll::Pending
             }
         }

@@ -5,13 +5,14 @@
 //!
 //! | desk | says |
 //! |---|---|
-//! | `queued` | a turn is queued, or kept until the earlier futures have started. Cleared *before* the poll |
+//! | `queued` | a turn is queued. Cleared *before* the poll |
 //! | `future` | the future is not finished, and no thread polls it at the moment |
 //! | `gone` | the task is gone: the next turn drops the future |
 //! | `output` | the future is finished, and the task has not been polled since |
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::future::Future;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ type Boxed<R> = Pin<Box<dyn Future<Output = R> + Send>>;
 
 struct Desk<R> {
     future: Option<Boxed<R>>,
-    /// The waker of the task. A task has one waker, so it never changes.
+    /// The waker of the task, once that was polled. A task has one waker, so it never changes.
     waker: Option<Waker>,
     output: Option<thread::Result<R>>,
     queued: bool,
@@ -59,16 +60,17 @@ impl<T, R> Turn<T, R> {
     }
 
     /// Ends the wait of the turn, and takes from the desk what the turn has to poll or drop. Called inside.
+    ///
+    /// A turn that was called by a later future may be there before the first poll of the task. That poll
+    /// comes anyway, and queues another turn, or takes the output; so no wake is needed before.
     fn begin(&self) -> Todo<R> {
         let mut desk = self.desk();
         desk.queued = false;
         if desk.gone {
             return Todo::Drop(desk.future.take(), desk.waker.take());
         }
-        match (desk.future.take(), desk.waker.clone()) {
-            (Some(future), Some(waker)) => Todo::Poll(future, waker),
-            _ => Todo::Nothing,
-        }
+        let Some(future) = desk.future.take() else { return Todo::Nothing };
+        Todo::Poll(future, desk.waker.clone().unwrap_or_else(|| Waker::noop().clone()))
     }
 
     /// Ends a poll. Without a `result` the future goes back to the desk. With one, the result is stored for
@@ -96,8 +98,8 @@ impl<T, R> Turn<T, R> {
 }
 
 impl<T: Send + 'static, R: Send + 'static> Operation<T> for Turn<T, R> {
-    /// Polls the future, or drops it if its task is gone. A first turn that came too early is kept, and
-    /// queued again by the first turn of the future before it.
+    /// Polls the future, or drops it if its task is gone. A first turn that comes too early only calls those
+    /// of the earlier futures, the last of which calls it again.
     fn run(this: &Arc<Linked<T, Self>>, _: &mut T) {
         let turn = &this.operation;
         let is_gone = {
@@ -105,12 +107,12 @@ impl<T: Send + 'static, R: Send + 'static> Operation<T> for Turn<T, R> {
             if desk.started { None } else { Some(desk.gone) }
         };
         if let Some(is_gone) = is_gone {
-            let early = (!is_gone).then(|| this.clone() as Arc<dyn EarlyTurn>);
-            if turn.strand.starts().admit(turn.number, early) {
-                turn.desk().started = true;
-            } else if !is_gone {
-                return;
+            if !turn.strand.starts().admit(turn.number, is_gone) {
+                turn.desk().queued = false;
+                let earlier = turn.strand.starts().call_before(turn.number);
+                return earlier.into_iter().for_each(FirstTurn::call);
             }
+            turn.desk().started = true;
         }
         match turn.begin() {
             Todo::Nothing => {}
@@ -133,7 +135,7 @@ impl<T: Send + 'static, R: Send + 'static> Operation<T> for Turn<T, R> {
         if is_gone.is_some() {
             let next = turn.strand.starts().next();
             if let Some(next) = next {
-                next.queue_again();
+                next.call();
             }
         }
     }
@@ -146,7 +148,6 @@ impl<T: Send + 'static, R: Send + 'static> Serial<T, R> {
     /// Makes the task of a future, which gets its number in the order of these calls. Queues no turn: the
     /// first poll does.
     pub(super) fn new(strand: Strand<T>, future: impl Future<Output = R> + Send + 'static) -> Self {
-        let number = strand.starts().assign_number();
         let desk = Desk {
             future: Some(Box::pin(future)),
             waker: None,
@@ -155,7 +156,10 @@ impl<T: Send + 'static, R: Send + 'static> Serial<T, R> {
             started: false,
             gone: false,
         };
-        Self(Linked::new(Turn { strand, number, desk: Mutex::new(desk) }))
+        let desk = Mutex::new(desk);
+        let make = |number| Linked::new(Turn { strand: strand.clone(), number, desk });
+        let turn = strand.starts().add(make);
+        Self(turn)
     }
 
     /// Takes the output, and resumes the panic of the future. `Pending` if there is no output yet.
@@ -184,7 +188,7 @@ impl<T: Send + 'static, R: Send + 'static> Future for Serial<T, R> {
                 desk.waker = Some(cx.waker().clone());
             }
             // A turn that is queued already begins after this, and sees what this poll was woken for.
-            let is_queued = std::mem::replace(&mut desk.queued, true);
+            let is_queued = mem::replace(&mut desk.queued, true);
             drop(desk);
             if is_queued {
                 return Poll::Pending;
@@ -217,61 +221,74 @@ impl<T: Send + 'static, R: Send + 'static> Drop for Serial<T, R> {
     }
 }
 
-/// A first turn that came before the first turns of futures that were spawned earlier.
-pub(super) trait EarlyTurn: Send + Sync {
-    /// Leaves the turn to the thread inside, or runs it here if there is none.
-    fn queue_again(self: Arc<Self>);
+/// The turn of a future that has not started.
+pub(super) trait FirstTurn: Send + Sync {
+    /// Leaves the turn to the thread inside, or runs it here if there is none. Does nothing if it is queued.
+    fn call(self: Arc<Self>);
 }
 
-impl<T: Send + 'static, R: Send + 'static> EarlyTurn for Linked<T, Turn<T, R>> {
-    fn queue_again(self: Arc<Self>) {
-        let strand = self.operation.strand.clone();
-        strand.submit(self);
+impl<T: Send + 'static, R: Send + 'static> FirstTurn for Linked<T, Turn<T, R>> {
+    fn call(self: Arc<Self>) {
+        let is_queued = mem::replace(&mut self.operation.desk().queued, true);
+        if !is_queued {
+            let strand = self.operation.strand.clone();
+            strand.submit(self);
+        }
     }
 }
 
 /// Starts futures in the order in which they were spawned. Their tasks may run in another order, because a
-/// runtime has several threads.
+/// runtime has several threads, or not at all: each future may be on another runtime, which no thread runs.
+/// So a first turn that comes too early calls those of the earlier futures, and does not wait for their
+/// tasks.
 pub(super) struct Starts {
-    /// The number of futures spawned so far.
-    spawned: u64,
-    /// All futures with a smaller number have started, or are gone.
+    /// The futures that have not started, in the order of their spawns; `None` if one is gone. The first is
+    /// not `None`.
+    waiting: VecDeque<Option<Arc<dyn FirstTurn>>>,
+    /// The number of the first of these. All futures with a smaller one have started, or are gone.
     next: u64,
-    /// The turns that came too early; `None` if the task is gone.
-    early: BTreeMap<u64, Option<Arc<dyn EarlyTurn>>>,
+    /// The first turns of all futures with a smaller number have come or were called. Those that came too
+    /// early are called again, one after the other.
+    called: u64,
 }
 
 impl Starts {
     pub(super) const fn new() -> Self {
-        Self { spawned: 0, next: 0, early: BTreeMap::new() }
+        Self { waiting: VecDeque::new(), next: 0, called: 0 }
     }
 
-    /// Counts a future that is spawned, and returns its number.
-    fn assign_number(&mut self) -> u64 {
-        self.spawned += 1;
-        self.spawned - 1
+    /// Adds the future that is made with the number that it gets.
+    fn add<F: FirstTurn + 'static>(&mut self, make: impl FnOnce(u64) -> Arc<F>) -> Arc<F> {
+        let turn = make(self.next + self.waiting.len() as u64);
+        self.waiting.push_back(Some(turn.clone()));
+        turn
     }
 
-    /// Admits the first turn of the future with this number if all earlier ones have started. Keeps an early
-    /// turn; of a task that is gone (`None`) keeps only that its number is to be skipped.
-    fn admit(&mut self, number: u64, turn: Option<Arc<dyn EarlyTurn>>) -> bool {
-        if number == self.next {
-            self.next += 1;
-            return true;
+    /// Admits the first turn of the future with this number if all earlier ones have started or are gone, or
+    /// if its own task is gone. The caller has a reference to the turn, so the last one is not dropped here.
+    fn admit(&mut self, number: u64, is_gone: bool) -> bool {
+        let is_admitted = is_gone || number == self.next;
+        if is_admitted {
+            self.waiting[(number - self.next) as usize] = None;
         }
-        self.early.insert(number, turn);
-        false
-    }
-
-    /// Removes and returns an early turn that may start now, if there is one. Skips the numbers of tasks that
-    /// are gone.
-    fn next(&mut self) -> Option<Arc<dyn EarlyTurn>> {
-        loop {
-            let next = self.early.remove(&self.next)?;
-            if next.is_some() {
-                return next;
-            }
+        while let Some(None) = self.waiting.front() {
+            self.waiting.pop_front();
             self.next += 1;
         }
+        is_admitted
+    }
+
+    /// Notes that the turn with this number came too early. Returns the turns before it that have neither
+    /// come nor been called: the caller calls them.
+    fn call_before(&mut self, number: u64) -> Vec<Arc<dyn FirstTurn>> {
+        let from = self.called.max(self.next).min(number);
+        self.called = self.called.max(number + 1);
+        let place = |number| (number - self.next) as usize;
+        self.waiting.range(place(from)..place(number)).flatten().cloned().collect()
+    }
+
+    /// Returns the turn to call after a future has started: the next one, if that has come too early.
+    fn next(&self) -> Option<Arc<dyn FirstTurn>> {
+        self.waiting.front().filter(|_| self.next < self.called)?.clone()
     }
 }

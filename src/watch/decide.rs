@@ -19,8 +19,8 @@
 //! | takers compute, a standby is free or starts | waits: the standby leads |
 //! | takers compute, no standby is free | starts a standby, up to two; if that fails, a relief |
 //!
-//! In the last three rows the deputy also starts a relief if a worker starts: its hook may block. No relief is
-//! started while another one is starting.
+//! In the last three rows the deputy also starts a relief if a worker starts, because its hook may block, or is
+//! in a park or unpark hook that blocks. No relief is started while another one is starting.
 //!
 //! | tasks | the deputy |
 //! |---|---|
@@ -47,11 +47,12 @@
 //! - *Workers that block* do not count. If no thread leads, or if tasks wait and all takers are stuck, takers
 //!   are added until T of them are *able*: they run, or would run if they had a core and a task.
 //! - *Workers that wait for a core* are able. Another thread would only compete for the same core.
+//! - *Workers in a hook that blocks* are able. A replacement would call the same hook, and be replaced as well.
 //! - *Workers that compute* are able, too. But while all T takers compute no thread would lead, so a standby
 //!   does. A task that was quick so far may occupy it with a long poll; then a second standby leads.
-//! - *Workers that compute for long* keep others waiting. If all T are stuck, and for a tenth of a second no
-//!   task was taken from a queue in which some wait, or leadership was abandoned, there may be one *extra*
-//!   taker, and one more standby. Each extra one doubles the time that counts as long: the number
+//! - *Workers that compute, or are in a hook, for long* keep others waiting. If all T are stuck, and for a tenth
+//!   of a second no task was taken from a queue in which some wait, or leadership was abandoned, there may be
+//!   one *extra* taker, and one more standby. Each extra one doubles the time that counts as long: the number
 //!   of threads grows with the logarithm of that time, and not with the number of long tasks. If the takers
 //!   have not all computed for a second, one extra taker is given up.
 //!
@@ -302,7 +303,7 @@ impl Memory {
             (Some(Step::AddTaker), true)
         } else if !workforce.computes {
             // Workers that wait for a core: the first that gets one leads. But the hook of a worker that
-            // starts may block.
+            // starts may block, and a worker in a hook leads only after it.
             (None, !is_led && workforce.starting > 0)
         } else {
             self.busy_since = Some(seen.now);
@@ -326,7 +327,7 @@ impl Memory {
 
     /// Returns how tasks that wait get one more thread, by the table, if all takers are stuck.
     fn find_taker(&self, seen: &Snapshot, workforce: &Workforce) -> Option<Step> {
-        // A worker that starts counts as free.
+        // A worker that starts counts as free; one that is in a park hook, as stuck.
         if !seen.tasks.has_tasks() || !workforce.are_all_stuck() {
             return None;
         }
@@ -360,7 +361,7 @@ impl Memory {
         self.overstaffed = Some(seen.now);
         let goes = |id: &Id| {
             let member = &seen.members[*id];
-            member.is_crew && member.is_replacement && member.effect() != Some(Doing::Blocks)
+            member.is_crew && member.is_replacement && !member.blocks()
         };
         let (standbys, mut surplus): (Vec<Id>, Vec<Id>) =
             (0..seen.members.len()).filter(goes).partition(|id| seen.members[*id].is_standby);
@@ -374,13 +375,13 @@ impl Memory {
 /// Counts the workers, and other threads that host a runner of the workers' executor, by what they do.
 #[derive(Debug, Default)]
 struct Workforce {
-    /// Threads that take no task from a queue at the moment: they are stuck in a task, or standbys.
+    /// Threads that take no task from a queue at the moment: they are stuck in a task or a hook, or standbys.
     stuck: usize,
-    /// Takers that are stuck in a task and do not block.
+    /// Takers that are stuck in a task or a hook, and do not count as blocked.
     busy: usize,
     /// A runner computes.
     computes: bool,
-    /// Threads that block in a task, a waker or a park hook.
+    /// Threads that block in a task or a waker.
     blocked: usize,
     /// Standbys that do not block; and one of them, if there is any: a free one, if one is free.
     standbys: usize,
@@ -388,7 +389,7 @@ struct Workforce {
     /// A worker is runnable but has no core. The worker will take the waiting tasks when it gets one; the
     /// other workers may be asleep on a lock that it holds (the allocator's, say). So no thread is added.
     waits: bool,
-    /// Workers that start.
+    /// Workers that start, or are in a park or unpark hook that blocks.
     starting: usize,
     /// All workers.
     live: usize,
@@ -415,8 +416,9 @@ impl Workforce {
     /// Adds a thread that runs the workers' executor, by its kind and by what it does.
     fn count(&mut self, id: Id, member: &MemberSeen) {
         let doing = member.effect();
-        let (computes, blocks) = (doing == Some(Doing::Computes), doing == Some(Doing::Blocks));
+        let (computes, blocks) = (doing == Some(Doing::Computes), member.blocks());
         self.computes |= computes;
+        self.starting += usize::from(member.is_hooked());
         self.blocked += usize::from(blocks);
         let is_stuck = member.is_at_work && doing.is_some();
         self.waits |= is_stuck && doing == Some(Doing::Waits);

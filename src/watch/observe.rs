@@ -67,8 +67,10 @@ pub(super) struct MemberSeen {
     pub(super) doing: Option<Doing>,
     /// Another `block_on` is nested in this one.
     pub(super) is_below: bool,
-    /// The thread polls a task, or calls a waker.
+    /// The thread polls a task, or calls a waker or a hook.
     pub(super) is_at_work: bool,
+    /// The thread is in a park or unpark hook.
+    pub(super) is_in_hook: bool,
     /// The thread polls a task, in which it is stuck.
     pub(super) is_task: bool,
     /// How long the thread has blocked there.
@@ -85,6 +87,16 @@ impl MemberSeen {
     /// blocked until that returns, even if it computes there.
     pub(super) fn effect(&self) -> Option<Doing> {
         self.doing.map(|doing| if self.is_below { Doing::Blocks } else { doing })
+    }
+
+    /// Returns whether the thread blocks in a park or unpark hook.
+    pub(super) fn is_hooked(&self) -> bool {
+        self.is_in_hook && self.effect() == Some(Doing::Blocks)
+    }
+
+    /// Returns whether the thread blocks, and not in a hook: then a replacement may be needed.
+    pub(super) fn blocks(&self) -> bool {
+        !self.is_in_hook && self.effect() == Some(Doing::Blocks)
     }
 
     /// Returns whether the thread will take the next event that it holds without help: it makes progress, or
@@ -363,6 +375,7 @@ fn describe(station: &Arc<Station>, hosted: Option<&Hosted>, now: Instant) -> (M
         is_replacement: station.is_replacement(),
         is_below: !station.is_on_top(),
         is_at_work: is_polling || station.stage.get().is_at_work(),
+        is_in_hook: station.in_hook.is_set(),
         ..MemberSeen::default()
     };
     let station = station.clone();

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::future;
-use paceline::{Runtime, Strand, Task, Timer, block_on};
+use paceline::{Runtime, Strand, Task, Timer, block_on, timeout};
 
 use crate::given_time::RecvSoon;
 use crate::setups::{SOON, eventually, for_each_setup, text_of};
@@ -108,6 +108,32 @@ fn futures_start_in_the_order_of_their_spawns() {
         let spawning = runtime.spawn(spawn_all);
         runtime.block_on(spawning);
         assert_eq!(*started.lock().unwrap(), (0..FUTURES).collect::<Vec<_>>());
+    });
+}
+
+/// No thread drives the runtime of the first two futures. Fails if a later future waits for their tasks.
+#[test]
+fn a_future_on_a_runtime_that_no_thread_drives_keeps_no_other_from_starting() {
+    for_each_setup(|runtime| {
+        let undriven = Runtime::builder().current_thread().build().unwrap();
+        let strand = Strand::new(());
+        let started = Arc::new(Mutex::new(Vec::new()));
+        let future = |number| {
+            let started = started.clone();
+            async move {
+                started.lock().unwrap().push(number);
+                future::yield_now().await;
+                number
+            }
+        };
+        let entered = undriven.enter();
+        let (first, second) = (strand.spawn(future(1)), strand.spawn(future(2)));
+        drop(entered);
+        let third = spawn_in(runtime, &strand, future(3));
+        assert_eq!(runtime.block_on(timeout(SOON, third)).expect("it starts"), 3);
+        assert_eq!(*started.lock().unwrap(), [1, 2, 3]);
+        drop(second);
+        assert_eq!(undriven.block_on(first), 1);
     });
 }
 

@@ -78,7 +78,9 @@ impl Builder {
     /// runtime of the [current thread](Builder::current_thread) the thread that is in its `block_on` calls
     /// it. If the hook makes work, the thread does that work.
     ///
-    /// The hook should not block: that counts as a task that blocks. Each replacement calls the same hook.
+    /// The hook should not block: the worker is not replaced meanwhile, because the replacement would call the
+    /// same hook. Another thread serves events, but tasks that wait while all workers are in hooks get one more
+    /// worker only after a tenth of a second, and the next one after twice that, and so on.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -98,7 +100,7 @@ impl Builder {
 
     /// Sets a hook that a thread calls after [`on_thread_park`](Builder::on_thread_park), before it polls a
     /// task again. The thread calls it even if it did not sleep in between, but not if it ends. The hook
-    /// should not block: that counts as a task that blocks.
+    /// should not block: see there.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

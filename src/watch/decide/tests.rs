@@ -47,6 +47,11 @@ fn waits() -> MemberSeen {
     stuck(Doing::Waits, Duration::ZERO)
 }
 
+/// A worker that blocks in a park hook.
+fn hooked() -> MemberSeen {
+    MemberSeen { is_in_hook: true, ..blocks() }
+}
+
 fn moves() -> MemberSeen {
     MemberSeen { has_moved: true, ..idle() }
 }
@@ -175,6 +180,14 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
         ("a standby is free", of_three(little(), standby(idle())), vec![Rescue]),
         ("a standby has no core", of_three(little(), standby(waits())), vec![Rescue]),
         ("a worker starts", two(little).starting(1), vec![Rescue, AddRelief]),
+        ("in a hook", two(hooked), vec![Rescue, AddRelief]),
+        ("in a hook, relief there", two(hooked).reliefs(1, 0), vec![Rescue]),
+        (
+            "one in a hook, one blocks",
+            crew([hooked(), blocks()]).abandoned(),
+            vec![Rescue, AddTaker, AddRelief],
+        ),
+        ("one in a hook, one computes", crew([hooked(), little()]).abandoned(), vec![Rescue, AddRelief]),
         ("the standby computes", one_busy(little), vec![Rescue, AddStandby, AddRelief]),
         ("the standby blocks", one_busy(blocks), vec![Rescue, AddStandby, AddRelief]),
         ("both standbys compute", both_busy(little, little), vec![Rescue]),
@@ -236,6 +249,9 @@ fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
         ("blocked, beside slow tasks", crew([blocks(), blocks()]).slow(), vec![AddTaker]),
         ("blocked, and one was taken", touched(crew([blocks(), blocks()])), vec![AddTaker]),
         ("blocked, and one without a core", crew([blocks(), waits()]).surplus(), none()),
+        ("in a hook", crew([hooked(), hooked()]).surplus(), none()),
+        ("one in a hook, one blocks", crew([hooked(), blocks()]).surplus(), vec![AddTaker]),
+        ("... and the replacement in a hook", crew([hooked(), blocks(), hooked()]).surplus(), none()),
         ("compute", crew([little(), little()]).surplus(), vec![AddStandby]),
         ("compute, and one was taken", touched(crew([little(), little()])), none()),
         ("compute, beside slow tasks", crew([little(), little()]).slow(), none()),
@@ -258,7 +274,8 @@ fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
         assert_eq!(first(&seen).queues, steps, "{name}");
     }
     // One more taker comes after a while, if none was taken from one of the queues.
-    for waiting in [crew([waits(), little()]).slow(), beside(little(), idle()).slow()] {
+    let in_hooks = crew([hooked(), hooked()]);
+    for waiting in [crew([waits(), little()]).slow(), beside(little(), idle()).slow(), in_hooks.surplus()] {
         assert_eq!(lasting(&waiting, LONG - TICK).queues, []);
         assert_eq!(lasting(&waiting, LONG).queues, [AddTaker]);
         let mut memory = Memory::default();

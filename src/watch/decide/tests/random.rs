@@ -83,12 +83,13 @@ impl World {
                     ..idle()
                 };
                 let at_work = MemberSeen { is_at_work: true, ..same.clone() };
-                *runner = match self.dice.below(7) {
+                *runner = match self.dice.below(8) {
                     0 => MemberSeen { has_moved: true, ..same },
                     1 => MemberSeen { doing: Some(Doing::Blocks), ..at_work },
                     2 => MemberSeen { doing: Some(Doing::Blocks), is_below: true, ..at_work },
                     3 | 4 => MemberSeen { doing: Some(Doing::Computes), ..at_work },
                     5 => MemberSeen { doing: Some(Doing::Waits), ..at_work },
+                    6 => MemberSeen { doing: Some(Doing::Blocks), is_in_hook: true, ..at_work },
                     _ => same,
                 };
             } else if runner.doing == Some(Doing::Computes) {
@@ -201,7 +202,7 @@ fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], extra: usiz
     assert!(added == 0 || actions.released.is_empty(), "one comes and one goes: {}", context());
     if let Some(crew) = seen.crew.as_ref().filter(|_| added == 1) {
         assert!(crew.live < crew.max_threads, "{}", context());
-        let blocks = |runner: &MemberSeen| runner.doing == Some(Doing::Blocks);
+        let blocks = |runner: &MemberSeen| runner.doing == Some(Doing::Blocks) && !runner.is_in_hook;
         let blocked = seen.members.iter().filter(|it| blocks(it)).count();
         let standbys: Vec<_> = seen.members.iter().filter(|it| it.is_standby && !blocks(it)).collect();
         if taken.iter().any(|(step, done)| *done && *step == AddStandby) {
@@ -242,7 +243,8 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
             });
             check(&seen, &actions, &taken, memory.extra);
             // Tasks wait, and each worker blocks.
-            let is_lost = |it: &MemberSeen| it.doing == Some(Doing::Blocks) && it.is_at_work;
+            let is_lost =
+                |it: &MemberSeen| it.doing == Some(Doing::Blocks) && it.is_at_work && !it.is_in_hook;
             let crew =
                 seen.crew.as_ref().filter(|crew| seen.tasks.has_tasks() && crew.live < crew.max_threads);
             let takes_none = |it: &MemberSeen| it.is_standby && it.doing != Some(Doing::Waits);
@@ -266,7 +268,10 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
 /// All come back, and nothing waits: nothing is done but to let threads go, until there are as many as there
 /// are to be.
 fn all_is_well(mut world: World, mut memory: Memory, seed: u64) {
-    let back = |it: &MemberSeen| MemberSeen { has_moved: true, doing: None, is_below: false, ..it.clone() };
+    let back = |it: &MemberSeen| {
+        let it = it.clone();
+        MemberSeen { has_moved: true, doing: None, is_below: false, is_in_hook: false, ..it }
+    };
     world.runners.iter_mut().for_each(|it| *it = back(it));
     (world.is_abandoned, world.tasks) = (false, Queues::default());
     world.starting.clear();
