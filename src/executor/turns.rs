@@ -47,7 +47,7 @@ impl Turns {
     }
 
     /// Ends a tick. A poll of a slow task takes longer than one, so quick tasks get the next one to themselves.
-    #[cold]
+    #[inline]
     pub(super) fn end_tick(&mut self) {
         self.is_slow_due = !self.was_slow;
         self.was_slow = false;

@@ -99,7 +99,7 @@ pub(super) struct Share {
 type Next = OnceLock<Box<Share>>;
 
 /// The shares of all threads: a list that only grows, to the most threads that led or stole at the same time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shares {
     first: Next,
     /// Number of shares after the first one, up to the last one that is owned or has events.
@@ -157,6 +157,12 @@ fn counts(word: u64) -> (u32, u32) {
 fn left_in(word: u64) -> u32 {
     let (put, taken) = counts(word);
     put.wrapping_sub(taken)
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self { first: Next::new(), extent: AtomicUsize::new(0), is_left: Flag::new(false) }
+    }
 }
 
 impl Shares {
