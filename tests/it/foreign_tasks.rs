@@ -71,9 +71,11 @@ fn a_task_that_an_event_wakes_is_polled_directly() {
     let runtime = Runtime::builder().threads(1).max_threads(1).tuning(without_looks()).build().unwrap();
     let (ours, theirs) = UnixStream::pair().unwrap();
     let task = start(&runtime.handle(), echo(theirs));
-    // A task that finds its next byte there already needs no wake.
+    // A task that finds its next byte there already needs no wake; but a poll of 128 operations gives way.
+    let mut pings = 0;
     let metrics = loop {
         ping(&ours, 100);
+        pings += 100;
         let metrics = runtime.metrics();
         if metrics.polls_direct > 200 {
             break metrics;
@@ -81,7 +83,8 @@ fn a_task_that_an_event_wakes_is_polled_directly() {
     };
     drop(ours);
     runtime.block_on(task);
-    assert_eq!((metrics.polls_surplus, metrics.polls_stolen), (1, 0), "{metrics}");
+    let most = 1 + 2 * pings / 128;
+    assert!(metrics.polls_surplus <= most && metrics.polls_stolen == 0, "{metrics}");
 }
 
 /// Fails if a task that wakes itself goes into the slot: then it is polled again before the others.
