@@ -89,6 +89,13 @@ impl State {
         (Queues { injected, left, is_any_idle: self.any_idle(), has_stuck }, stuck)
     }
 
+    /// Returns the flags about the queues where no thread runs the executor.
+    pub(crate) fn unwatched_queues(&self) -> Queues {
+        let waiting = |has_tasks: bool| if has_tasks { Waiting::Some } else { Waiting::None };
+        let (injected, left) = (waiting(self.has_injected()), waiting(self.has_left()));
+        Queues { injected, left, is_any_idle: self.any_idle(), has_stuck: false }
+    }
+
     /// Returns whether another look of the deputy could find tasks to hand over: tasks in the queues that
     /// a sleeper could take.
     pub(crate) fn is_open(&self) -> bool {

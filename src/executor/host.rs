@@ -22,6 +22,7 @@ use async_task::Runnable;
 use super::idle::BeforeSleep;
 use super::runner::{Caught, Runner};
 use super::state::{State, StateRef};
+use crate::budget;
 use crate::observed::unwrapped;
 use crate::sync::{self, Mutex, MutexGuard, thread_local};
 use crate::waking;
@@ -42,11 +43,12 @@ impl Runners {
         sync::lock(&self.0)
     }
 
-    /// Moves the tasks in these runners to the injectors, and wakes other runners for them.
+    /// Moves the tasks in these runners to the injectors, and wakes other runners for them, and for those that
+    /// the runners have left to takers.
     pub(crate) fn hand_over(&self) {
         let hosted = self.lock().clone();
         for Hosted { state, runner } in &hosted {
-            if state.inject_all(runner) {
+            if state.inject_all(runner) | state.has_left() {
                 state.notify();
             }
         }
@@ -152,6 +154,7 @@ impl Drop for PollGuard<'_> {
 pub(crate) fn run_beside(task: Runnable) {
     here(|host| {
         let _none = PollGuard::begin(host, ptr::null());
+        budget::refill();
         waking::call(|| _ = task.run());
     });
 }

@@ -4,8 +4,8 @@
 //! queue, the injector, and neither a direct slot nor a ring. So no task overtakes another one; the order
 //! holds across threads, and also if the deputy intervenes because of a slow task. A round polls the root
 //! future, if it was woken, and then [some](Turns) ready tasks. The thread polls the reactor
-//! before each round, and all events that were fetched together wake their tasks before the first of these
-//! tasks is polled. Programs that were written for tokio's current-thread runtime may rely on this order
+//! before each round, which also ends when the deputy looks, and all events that were fetched together wake
+//! their tasks before the first of these tasks is polled. Programs that were written for tokio's current-thread runtime may rely on this order
 //! without knowing it: for example, if a task opens a connection for a pool while another task returns one.
 
 use std::future::Future;

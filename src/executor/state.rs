@@ -39,7 +39,8 @@ pub(crate) struct State {
     /// Tasks that are known to compute, for takers only. Such a task is polled from here, and comes back to
     /// the end.
     slow: ConcurrentQueue<Runnable>,
-    /// Number of tasks in these two queues. Wraps around for a moment if a task is taken before it is counted.
+    /// Number of tasks in these two queues, and of those that are on their way there: a task that is in a queue
+    /// is counted.
     left: AtomicUsize,
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
@@ -180,10 +181,10 @@ impl State {
     }
 
     /// Returns the number of tasks spawned so far, of tasks in the queues that runners share, and of tasks
-    /// taken from these.
+    /// taken from the injector.
     pub(crate) fn traffic(&self) -> (u64, usize, u64) {
         let (finished, unfinished) = self.tasks.census();
-        (finished as u64 + unfinished as u64, self.queued(), self.taken().iter().sum())
+        (finished as u64 + unfinished as u64, self.queued(), self.taken.get())
     }
 
     /// Returns the number of unfinished tasks; `None` if the executor does not track them.
@@ -203,11 +204,11 @@ impl State {
     #[cold]
     fn leave_to_takers(&self, runner: &Runner, task: Runnable, left: Left) {
         let queue = if left == Left::Slow { &self.slow } else { &self.passed };
+        // ORDER: Relaxed, here and where it is read: the fences of `idle` make it visible, as they do the task.
+        self.left.fetch_add(1, Ordering::Relaxed);
         let pushed = queue.push(task);
-        if pushed.is_ok() {
-            // ORDER: Relaxed, here and where it is read: the fences of `idle` make it visible, as they do the
-            // task.
-            self.left.fetch_add(1, Ordering::Relaxed);
+        if pushed.is_err() {
+            self.left.fetch_sub(1, Ordering::Relaxed);
         }
         self.complete(pushed);
         if runner.is_standby() { self.call_for_tasks() } else { self.invite(|| self.slow.len()) }
@@ -390,9 +391,11 @@ impl State {
     /// Takes any scheduled task, from the queues that runners share first, then from the ring and the slot of
     /// any runner: for callers that run one task at a time. Returns `None` if no task waits.
     pub(crate) fn any_task(&self) -> Option<Runnable> {
-        let left = || self.pop_passed().or_else(|| self.pop_slow());
-        self.pop_injected()
-            .or_else(|| if self.has_left() { left() } else { None })
+        let has_left = self.has_left();
+        let passed = if has_left { self.pop_passed() } else { None };
+        passed
+            .or_else(|| self.pop_injected())
+            .or_else(|| if has_left { self.pop_slow() } else { None })
             .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
     }

@@ -139,6 +139,7 @@ impl<F: Future> Future for Tracked<F> {
         let this = unsafe { &mut *this };
         // SAFETY: `self` was pinned, and pinning is structural for the future.
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
+        let mut is_left = false;
         let result = host::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
             runner.poll.set_place(this.spawned_at);
@@ -146,6 +147,7 @@ impl<F: Future> Future for Tracked<F> {
             {
                 if let Some(left) = this.history.left_by(runner) {
                     runner.leave_task(left);
+                    is_left = true;
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -164,7 +166,7 @@ impl<F: Future> Future for Tracked<F> {
             // SAFETY: the future is not used again: `async-task` does not poll a task that is ready or has
             // panicked, and `drop` looks at the flag.
             unsafe { ManuallyDrop::drop(&mut this.future) };
-        } else if this.ticket == Ticket::COUNTED {
+        } else if this.ticket == Ticket::COUNTED && !is_left {
             // SAFETY: as in `drop`.
             this.ticket = unsafe { this.state.as_ref() }.tasks.list(cx.waker(), this.spawned_at);
         }

@@ -30,7 +30,7 @@ pub(super) struct Turns {
     streak: u32,
     /// Whether the last task of the surplus came from the ring, so that the injector comes first.
     was_in_ring: bool,
-    /// Whether a task from the slow queue was polled since the last tick.
+    /// Whether a task from the slow queue has taken the tick that ends next.
     was_slow: bool,
     /// Whether such a task comes before the rest of the surplus.
     is_slow_due: bool,
@@ -46,7 +46,7 @@ impl Turns {
         Self { streak: 0, was_in_ring: false, was_slow: false, is_slow_due: true, in_order, is_over: false }
     }
 
-    /// Ends a tick. A poll of a slow task takes longer than one, so quick tasks get the next one to themselves.
+    /// Ends a tick. After one that a slow task has taken, quick tasks get the next one to themselves.
     #[inline]
     pub(super) fn end_tick(&mut self) {
         self.is_slow_due = !self.was_slow;
@@ -88,7 +88,8 @@ impl Turns {
     fn end_inspected(&mut self, runner: &Runner) {
         runner.inspects.set(false);
         if !runner.is_standby() {
-            (self.is_slow_due, self.was_slow) = (false, true);
+            // If it has taken the tick, quick tasks get the next one.
+            (self.is_slow_due, self.was_slow) = (false, runner.orders.is_tick_over());
         }
     }
 
@@ -123,10 +124,10 @@ impl Turns {
     /// Takes a task where tasks wait that are left to takers, or where it is the turn of the injector.
     #[inline(never)]
     fn take_shared(&mut self, state: &State, runner: &Runner) -> Option<Runnable> {
-        let slow = || if runner.is_standby() { None } else { state.pop_slow() };
-        let passed = || if runner.is_standby() { None } else { state.pop_passed() };
-        let is_due = std::mem::take(&mut self.is_slow_due);
-        if let Some(task) = if is_due { slow() } else { None } {
+        let takes = !runner.is_standby();
+        let slow = || if takes { state.pop_slow() } else { None };
+        let passed = || if takes { state.pop_passed() } else { None };
+        if let Some(task) = if self.is_slow_due { slow() } else { None } {
             runner.inspects.set(true);
             return Some(task);
         }

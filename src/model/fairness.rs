@@ -92,28 +92,40 @@ fn a_task_that_yields_on_a_standby_stays_there() {
 }
 
 /// A thread wakes a task that has shown to be quick: into the injector, behind tasks that were never polled.
-/// Fails if no standby comes for the injector, or if the standby polls one of those.
+/// Fails if no standby starts, or wakes up, for the injector, or if the standby polls one of those.
 #[test]
 fn a_quick_task_that_another_thread_wakes_passes_those_that_were_never_polled() {
-    explore(2_500, || {
-        let mut scene = Scene::new();
-        let [ready, told, answer] = [(); 3].map(|()| Latch::new());
-        let (is_ready, tell, answers) = (ready.clone(), told.clone(), answer.clone());
-        scene.tasks.push(scene.runtime.spawn(async move {
-            is_ready.open();
-            told.opened().await;
-            answers.open();
-        }));
-        ready.wait();
-        // The task waits when its worker polls the next one.
-        scene.begin(|| ());
-        let pace = Pace::new();
-        let waker: JoinHandle<()> = spawn("waker", move || tell.open());
-        answer.wait();
-        pace.at_most(2 * SOON, "a task that a thread has woken");
-        waker.join().expect("it only wakes");
-        scene.end();
-    });
+    for is_standby_there in [false, true] {
+        explore(2_500, move || {
+            let mut scene = Scene::new();
+            let [ready, told, answer] = [(); 3].map(|()| Latch::new());
+            let (is_ready, tell, answers) = (ready.clone(), told.clone(), answer.clone());
+            scene.tasks.push(scene.runtime.spawn(async move {
+                is_ready.open();
+                told.opened().await;
+                answers.open();
+            }));
+            ready.wait();
+            let pipe = Pipe::new();
+            let event = scene.echo(&pipe, 0);
+            scene.begin(|| ());
+            if is_standby_there {
+                pipe.write();
+                event.wait();
+                // It passes over what waits, and sleeps.
+                sleep(3 * SOON);
+            }
+            let pace = Pace::new();
+            let waker: JoinHandle<()> = spawn("waker", move || tell.open());
+            answer.wait();
+            pace.at_most(2 * SOON, "a task that a thread has woken");
+            waker.join().expect("it only wakes");
+            if !is_standby_there {
+                pipe.write();
+            }
+            scene.end();
+        });
+    }
 }
 
 /// A poll that computes wakes a quick task, which waits in the slot of its runner. Fails if the task is moved

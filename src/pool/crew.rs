@@ -209,8 +209,8 @@ impl Crew {
         io::Error::new(error.kind(), what)
     }
 
-    /// Starts one more worker, because all others are stuck, and counts it as a replacement. If it
-    /// `stands_by`, it takes no tasks from the queues. Returns false if there are as many as there may be, if
+    /// Starts one more worker, because others are stuck, and counts it as a replacement. If it `stands_by`, it
+    /// is a standby. Returns false if there are as many as there may be, if
     /// the crew was stopped, or if no thread can be started.
     ///
     /// If the program has a function for the names, a new thread calls it and starts the worker: the deputy

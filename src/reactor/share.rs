@@ -45,7 +45,7 @@
 //!   the flag of its share. A thread that ends lowers it, share by share, and then looks at the flag of each
 //!   again. Both change the same word, so the thread that changes it later sees what the other did before:
 //!   the thread that joins raises the lowered extent, or the one that ends finds the flag set, and raises it
-//!   again.
+//!   again. Until then a thief may miss that share, whose owner is awake.
 //!
 //! A thief holds at most [`MOST`] events that no thread can see, between its exchange and its fill. It runs
 //! no user code there.

@@ -28,8 +28,8 @@
 //! | wait, none was taken since the last look, and a runner sleeps | wakes that runner |
 //! | wait, and all takers are stuck: | |
 //! | ... too few takers are able to run | starts a taker; at `max_threads` a free standby becomes one |
-//! | ... and tasks in the injector were not touched | wakes the standby, or starts one if none is free |
-//! | wait, none was taken for long, and all takers are stuck | counts one more taker as *extra* |
+//! | ... and tasks in the injector were not touched | wakes a free standby, or starts one if all compute |
+//! | wait, none was taken for long, and all takers are stuck | counts one more taker as *extra*, if the crew may have one more worker or a standby is free |
 //!
 //! | also | the deputy |
 //! |---|---|
@@ -100,7 +100,7 @@ const INNOCENT: Duration = Duration::from_millis(100);
 const SURPLUS_STAYS: Duration = LINGER;
 /// How long the relief beside workers that compute may be busy, or without a core, before another one leads.
 const BUSY_BEFORE_RELIEF: Duration = Duration::from_millis(10);
-/// The most standbys that do not block. Each may be occupied by a task that was quick before; with a bound,
+/// The most standbys that do not block, beside one for each extra taker. Each may be occupied by a task that was quick before; with a bound,
 /// many such tasks at once do not take a thread each.
 const STANDBYS: usize = 2;
 /// The most reliefs. There are several only if wakers block them.
@@ -274,11 +274,12 @@ impl Memory {
             self.busy_since = (self.extra > 0).then_some(seen.now);
             workforce.extra = self.extra.saturating_sub(1);
         }
-        if !workforce.are_all_stuck() || !(seen.tasks.is_untouched() || seen.is_abandoned) {
+        let waits = workforce.live > 0 && (seen.tasks.is_untouched() || seen.is_abandoned);
+        if !waits || !workforce.are_all_stuck() {
             self.waiting = None;
         } else if seen.now - *self.waiting.get_or_insert(seen.now) >= LONG * (1 << self.extra.min(16)) {
             (self.waiting, self.busy_since) = (Some(seen.now), Some(seen.now));
-            workforce.extra += usize::from(workforce.may_grow);
+            workforce.extra += usize::from(workforce.may_grow || workforce.is_standby_free());
         }
         self.extra = workforce.extra;
     }
@@ -304,11 +305,11 @@ impl Memory {
         } else if !workforce.computes {
             // Workers that wait for a core: the first that gets one leads. But the hook of a worker that
             // starts may block, and a worker in a hook leads only after it.
-            (None, !is_led && workforce.starting > 0)
+            (None, !is_led && workforce.starting + workforce.hooked > 0)
         } else {
             self.busy_since = Some(seen.now);
             let step = workforce.needs_standby().then_some(Step::AddStandby);
-            let is_wanted = step.is_some() || workforce.starting > 0;
+            let is_wanted = step.is_some() || workforce.starting + workforce.hooked > 0;
             (step, !is_led && is_wanted)
         };
         let mut plan = vec![Step::Rescue];
@@ -387,10 +388,13 @@ struct Workforce {
     standbys: usize,
     standby: Option<(bool, Id)>,
     /// A worker is runnable but has no core. The worker will take the waiting tasks when it gets one; the
-    /// other workers may be asleep on a lock that it holds (the allocator's, say). So no thread is added.
+    /// other workers may be asleep on a lock that it holds (the allocator's, say). So no thread is added before
+    /// work has waited for long.
     waits: bool,
-    /// Workers that start, or are in a park or unpark hook that blocks.
+    /// Workers that start.
     starting: usize,
+    /// Workers that are in a park or unpark hook that blocks.
+    hooked: usize,
     /// All workers.
     live: usize,
     /// How many workers the crew has usually.
@@ -418,7 +422,7 @@ impl Workforce {
         let doing = member.effect();
         let (computes, blocks) = (doing == Some(Doing::Computes), member.blocks());
         self.computes |= computes;
-        self.starting += usize::from(member.is_hooked());
+        self.hooked += usize::from(member.is_hooked());
         self.blocked += usize::from(blocks);
         let is_stuck = member.is_at_work && doing.is_some();
         self.waits |= is_stuck && doing == Some(Doing::Waits);
@@ -427,7 +431,7 @@ impl Workforce {
             self.busy += usize::from(is_stuck && !blocks);
         } else if !blocks {
             self.standbys += 1;
-            self.standby = self.standby.max(Some((!computes, id)));
+            self.standby = self.standby.max(Some((!computes && !member.is_hooked(), id)));
         }
     }
 
@@ -438,7 +442,7 @@ impl Workforce {
 
     /// Returns whether no worker will take a task from a queue before its poll ends.
     fn are_all_stuck(&self) -> bool {
-        self.live > 0 && self.stuck >= self.live
+        self.stuck >= self.live
     }
 
     /// Returns whether a thread computes, and as many takers as there should be compute, doze or wait for a
@@ -453,16 +457,19 @@ impl Workforce {
         self.live.saturating_sub(self.blocked + self.standbys)
     }
 
-    /// Returns whether too few takers are able to run. While a worker waits for a core, no more are needed than
-    /// usual.
+    /// Returns whether too few takers are able to run. A worker that waits for a core makes up for those that
+    /// are missing, unless work has waited for long.
     fn is_short(&self) -> bool {
         self.takers() < self.wanted() && (self.extra > 0 || !self.waits)
     }
 
     /// Returns whether one more standby is needed: none is free or starts, and there are not too many.
     fn needs_standby(&self) -> bool {
-        let is_any_free = self.standby.is_some_and(|(is_free, _)| is_free) || self.starting > 0;
-        !is_any_free && self.standbys < STANDBYS + self.extra
+        !self.is_standby_free() && self.starting == 0 && self.standbys < STANDBYS + self.extra
+    }
+
+    fn is_standby_free(&self) -> bool {
+        self.standby.is_some_and(|(is_free, _)| is_free)
     }
 
     /// Returns how many workers there may be beyond the usual number: replacements for threads that block,

@@ -248,7 +248,8 @@ impl Observer {
         if let Some(crew) = pool.workforce() {
             seen.crew = Some(crew.staff());
             let own = scene.queues.iter().position(|(state, _)| crew.runs(state));
-            seen.tasks = own.map_or_else(Queues::default, |own| seen.queues[own].clone());
+            // No worker may be there yet.
+            seen.tasks = own.map_or_else(|| crew.state.unwatched_queues(), |own| seen.queues[own].clone());
         }
         (seen, scene)
     }

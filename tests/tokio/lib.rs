@@ -6,6 +6,7 @@ mod context;
 #[cfg(target_os = "linux")]
 mod cost;
 mod fork;
+#[allow(dead_code)]
 #[path = "../it/forked_children.rs"]
 mod forked_children;
 #[allow(dead_code)]

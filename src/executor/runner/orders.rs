@@ -86,6 +86,10 @@ impl Orders {
         self.give(TICK);
     }
 
+    pub(crate) fn is_tick_over(&self) -> bool {
+        self.has(TICK)
+    }
+
     #[inline]
     #[must_use]
     pub(crate) fn take_tick(&self) -> bool {

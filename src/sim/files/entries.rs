@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::disk::{Disk, EntryEdit, ROOT_INODE, Result};
 use super::inode::{Content, Ino};
-use super::paths::{Step, check};
+use super::paths::{PathStep, check};
 use crate::sim::net::Errno;
 use crate::simulated::files::FileStatus;
 
@@ -52,7 +52,7 @@ impl Disk {
     pub(super) fn remove_file(&mut self, path: &Path, now: Duration) -> Result<()> {
         let place = self.walk(path, false)?;
         let is_directory = self.inode(place.found?).is_directory();
-        let Step::Name(name) = place.last else { return Err(Errno::IsDirectory) };
+        let PathStep::Name(name) = place.last else { return Err(Errno::IsDirectory) };
         if is_directory {
             return Err(Errno::IsDirectory);
         }
@@ -64,10 +64,10 @@ impl Disk {
     pub(super) fn remove_dir(&mut self, path: &Path, now: Duration) -> Result<()> {
         let place = self.walk(path, false)?;
         let name = match place.last {
-            Step::Name(name) => name,
-            Step::Here => return Err(Errno::Invalid),
-            Step::Above => return Err(Errno::NotEmpty),
-            Step::Root => return Err(Errno::Busy),
+            PathStep::Name(name) => name,
+            PathStep::Here => return Err(Errno::Invalid),
+            PathStep::Above => return Err(Errno::NotEmpty),
+            PathStep::Root => return Err(Errno::Busy),
         };
         if !self.directory_at(place.found?)?.live.is_empty() {
             return Err(Errno::NotEmpty);
@@ -80,7 +80,7 @@ impl Disk {
     pub(super) fn rename(&mut self, from: &Path, to: &Path, now: Duration) -> Result<()> {
         check(from).and(check(to))?;
         let (source, target) = (self.walk(from, false)?, self.walk(to, false)?);
-        let (Step::Name(from_name), Step::Name(to_name)) = (source.last, target.last) else {
+        let (PathStep::Name(from_name), PathStep::Name(to_name)) = (source.last, target.last) else {
             return Err(Errno::Busy);
         };
         // Both names are looked up before a slash at the end of one matters.
@@ -142,7 +142,7 @@ impl Disk {
         let place = self.walk(path, true)?;
         let ino = place.found?;
         Ok(match place.last {
-            Step::Name(name) => self.path_of(place.directory).join(name),
+            PathStep::Name(name) => self.path_of(place.directory).join(name),
             _ => self.path_of(ino),
         })
     }

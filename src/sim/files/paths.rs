@@ -16,7 +16,7 @@ const LONGEST_PATH: usize = 4095;
 
 /// A part of a path.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Root,
     Name(OsString),
     /// `.`, which matters at the end of a path only.
@@ -30,7 +30,7 @@ pub(super) enum Step {
 pub(super) struct PathEnd {
     pub(super) directory: Ino,
     /// The last part of the path, or of the last link that was followed.
-    pub(super) last: Step,
+    pub(super) last: PathStep,
     /// What is there, or the error of a call that needs it.
     pub(super) found: Result<Ino>,
     /// The path ends in a slash after the name, so it is one of a directory.
@@ -41,7 +41,7 @@ impl PathEnd {
     /// Returns the directory and the name for a new directory. Nothing may be there.
     pub(super) fn free(self) -> Result<(Ino, OsString)> {
         match (self.found, self.last) {
-            (Err(Errno::NoEntry), Step::Name(name)) => Ok((self.directory, name)),
+            (Err(Errno::NoEntry), PathStep::Name(name)) => Ok((self.directory, name)),
             (Err(Errno::NameTooLong), _) => Err(Errno::NameTooLong),
             _ => Err(Errno::Exists),
         }
@@ -73,15 +73,15 @@ impl Disk {
 
     fn walk_to(&self, path: &Path, follows: bool, creates: bool) -> Result<PathEnd> {
         check(path)?;
-        let (mut at, mut links, mut last) = (ROOT_INODE, 0, Step::Root);
+        let (mut at, mut links, mut last) = (ROOT_INODE, 0, PathStep::Root);
         let (mut left, mut has_slash) = (steps(path), ends_in_slash(path));
         while let Some(step) = left.pop_front() {
             let name = match step {
-                Step::Name(name) => name,
+                PathStep::Name(name) => name,
                 step => {
                     match step {
-                        Step::Root => at = ROOT_INODE,
-                        Step::Above => at = self.above(at)?,
+                        PathStep::Root => at = ROOT_INODE,
+                        PathStep::Above => at = self.above(at)?,
                         _ => _ = self.directory_at(at)?,
                     }
                     last = step;
@@ -115,7 +115,7 @@ impl Disk {
                     Ok(ino) if has_slash && !self.inode(ino).is_directory() => Err(Errno::NotDirectory),
                     found => found,
                 };
-                return Ok(PathEnd { directory: at, last: Step::Name(name), found, has_slash });
+                return Ok(PathEnd { directory: at, last: PathStep::Name(name), found, has_slash });
             } else {
                 at = found?;
             }
@@ -152,12 +152,12 @@ fn ends_in_dot(path: &Path) -> bool {
     parts.find(|part| !part.is_empty()) == Some(b".")
 }
 
-fn steps(path: &Path) -> VecDeque<Step> {
+fn steps(path: &Path) -> VecDeque<PathStep> {
     let step = |component: Component<'_>| match component {
-        Component::Normal(name) => Some(Step::Name(name.to_owned())),
-        Component::ParentDir => Some(Step::Above),
-        Component::RootDir => Some(Step::Root),
+        Component::Normal(name) => Some(PathStep::Name(name.to_owned())),
+        Component::ParentDir => Some(PathStep::Above),
+        Component::RootDir => Some(PathStep::Root),
         Component::Prefix(_) | Component::CurDir => None,
     };
-    path.components().filter_map(step).chain(ends_in_dot(path).then_some(Step::Here)).collect()
+    path.components().filter_map(step).chain(ends_in_dot(path).then_some(PathStep::Here)).collect()
 }

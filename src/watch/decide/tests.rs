@@ -187,7 +187,11 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
             crew([hooked(), blocks()]).abandoned(),
             vec![Rescue, AddTaker, AddRelief],
         ),
-        ("one in a hook, one computes", crew([hooked(), little()]).abandoned(), vec![Rescue, AddRelief]),
+        (
+            "one in a hook, one computes",
+            crew([hooked(), little()]).abandoned(),
+            vec![Rescue, AddStandby, AddRelief],
+        ),
         ("the standby computes", one_busy(little), vec![Rescue, AddStandby, AddRelief]),
         ("the standby blocks", one_busy(blocks), vec![Rescue, AddStandby, AddRelief]),
         ("both standbys compute", both_busy(little, little), vec![Rescue]),
@@ -284,6 +288,12 @@ fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
         assert_eq!(decide(&waiting.clone().after(LONG), &mut memory).queues, []);
     }
     assert_eq!(lasting(&crew([little(), little()]).slow().full(), LONG).queues, []);
+    // Where there may be no more workers, a free standby becomes a taker.
+    let standby_is_last = beside(little(), idle()).slow().full();
+    assert_eq!(lasting(&standby_is_last, LONG - TICK).queues, []);
+    assert_eq!(lasting(&standby_is_last, LONG).queues, [EndStandby(2)]);
+    // No worker lives, because the system had no thread: one is started for the tasks that wait.
+    assert_eq!(first(&touched(crew([]))).queues, [AddTaker]);
 }
 
 /// A row of the worked table: the scene, what [`Workforce`] counts in it, and what is decided.

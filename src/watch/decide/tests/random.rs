@@ -206,7 +206,7 @@ fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], extra: usiz
         let blocked = seen.members.iter().filter(|it| blocks(it)).count();
         let standbys: Vec<_> = seen.members.iter().filter(|it| it.is_standby && !blocks(it)).collect();
         if taken.iter().any(|(step, done)| *done && *step == AddStandby) {
-            let are_busy = standbys.iter().all(|it| it.doing == Some(Doing::Computes));
+            let are_busy = standbys.iter().all(|it| it.doing == Some(Doing::Computes) || it.is_hooked());
             assert!(standbys.len() < STANDBYS + extra && are_busy, "too many: {}", context());
         } else {
             let takers = crew.live - blocked - standbys.len();

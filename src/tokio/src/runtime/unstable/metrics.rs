@@ -63,8 +63,8 @@ impl RuntimeMetrics {
         self.handle.shared.load().spawned
     }
 
-    /// Returns an estimate of how many tasks went through the queue of all workers, the highest so far: a
-    /// worker may take several at once, which counts once. In a current-thread runtime, which has no other
+    /// Returns an estimate of how many tasks went through the queue of all workers, the highest so far.
+    /// In a current-thread runtime, which has no other
     /// queue, the tasks that other threads spawned.
     pub fn remote_schedule_count(&self) -> u64 {
         let load = self.handle.shared.load();
