@@ -121,7 +121,9 @@ fn run_round<F: Future>(
         }
         if runner.orders.take_tick() {
             turns.end_tick();
-            budget = 0;
+            // The task in the slot comes first: what the next event wakes finds the slot empty then, and does
+            // not go behind the ring.
+            budget = budget.min(u32::from(!runner.slot.is_empty()));
         }
         // In the child of a fork no further task runs: the parent polls the same tasks.
         let is_over = budget == 0 || !origin.is_here();

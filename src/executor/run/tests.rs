@@ -121,6 +121,28 @@ fn a_round_ends_with_the_tick() {
     });
 }
 
+/// A poll that takes a tick wakes another task, and then the thread looks for events. Fails if the woken task
+/// is left in the slot: the task that an event wakes would go behind the ring.
+#[test]
+fn a_round_that_ends_leaves_nothing_in_the_slot() {
+    let state = StateRef::shared();
+    let polls = Polls::default();
+    hosted(&state, |poll, runner| {
+        assert!(poll().is_pending());
+        let (inner, polled, ticks) = (state.clone(), polls.clone(), runner.clone());
+        spawn(&state, move || {
+            spawn_future(&inner, polled.yields("woken", 1));
+            ticks.orders.end_round();
+        });
+        spawn_future(&state, polls.yields("ring", u32::MAX));
+        assert!(poll().is_pending());
+        assert_eq!(polls.take(), ["woken"]);
+        spawn_future(&state, polls.yields("event", 1));
+        assert!(poll().is_pending());
+        assert_eq!(polls.take()[..2], ["event", "ring"]);
+    });
+}
+
 /// Tasks in the ring that yield for ever, and some in the injector. Fails if either waits for the others.
 #[test]
 fn the_ring_and_the_injector_take_turns() {
