@@ -5,8 +5,9 @@
 //! holds across threads, and also if the deputy intervenes because of a slow task. A round polls the root
 //! future, if it was woken, and then [some](Turns) ready tasks. The thread polls the reactor
 //! before each round, which also ends when the deputy looks, and all events that were fetched together wake
-//! their tasks before the first of these tasks is polled. Programs that were written for tokio's current-thread runtime may rely on this order
-//! without knowing it: for example, if a task opens a connection for a pool while another task returns one.
+//! their tasks before the first of these tasks is polled. Programs that were written for tokio's
+//! current-thread runtime may rely on this order without knowing it: for example, if a task opens a connection
+//! for a pool while another task returns one.
 
 use std::future::Future;
 use std::mem;

@@ -60,8 +60,7 @@ pub(crate) struct State {
     lives_forever: bool,
     pub(crate) panics: Panics,
     /// Number of tasks taken from the injector, and from the two queues for takers: the deputy sees whether
-    /// these move.
-    /// Approximate: two threads that count at once may count as one.
+    /// these move. Approximate: two threads that count at once may count as one.
     taken: Counter,
     taken_left: Counter,
     pub(super) itself: Weak<State>,

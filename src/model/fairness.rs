@@ -54,6 +54,20 @@ impl Scene {
         answer
     }
 
+    /// Spawns a task that waits until it is told, and opens the answer. Returns both latches after its first
+    /// poll.
+    fn told(&mut self) -> (Latch, Latch) {
+        let [ready, told, answer] = [(); 3].map(|()| Latch::new());
+        let (is_ready, tell, answers) = (ready.clone(), told.clone(), answer.clone());
+        self.tasks.push(self.runtime.spawn(async move {
+            is_ready.open();
+            told.opened().await;
+            answers.open();
+        }));
+        ready.wait();
+        (tell, answer)
+    }
+
     /// Has the worker compute, in a task that calls `first`, and two more such tasks wait.
     fn begin(&mut self, first: impl FnOnce() + Send + 'static) {
         let (begun, end) = (self.begun.clone(), self.end.clone());
@@ -98,14 +112,7 @@ fn a_quick_task_that_another_thread_wakes_passes_those_that_were_never_polled() 
     for is_standby_there in [false, true] {
         explore(2_500, move || {
             let mut scene = Scene::new();
-            let [ready, told, answer] = [(); 3].map(|()| Latch::new());
-            let (is_ready, tell, answers) = (ready.clone(), told.clone(), answer.clone());
-            scene.tasks.push(scene.runtime.spawn(async move {
-                is_ready.open();
-                told.opened().await;
-                answers.open();
-            }));
-            ready.wait();
+            let (tell, answer) = scene.told();
             let pipe = Pipe::new();
             let event = scene.echo(&pipe, 0);
             scene.begin(|| ());
@@ -134,14 +141,7 @@ fn a_quick_task_that_another_thread_wakes_passes_those_that_were_never_polled() 
 fn what_a_poll_wakes_before_it_computes_is_polled_elsewhere() {
     explore(2_500, || {
         let mut scene = Scene::new();
-        let [ready, told, answer] = [(); 3].map(|()| Latch::new());
-        let (is_ready, tell, answers) = (ready.clone(), told.clone(), answer.clone());
-        scene.tasks.push(scene.runtime.spawn(async move {
-            is_ready.open();
-            told.opened().await;
-            answers.open();
-        }));
-        ready.wait();
+        let (tell, answer) = scene.told();
         scene.begin(move || tell.open());
         within(2 * SOON, "a task that a long poll has woken", || answer.wait());
         scene.end();

@@ -100,8 +100,8 @@ const INNOCENT: Duration = Duration::from_millis(100);
 const SURPLUS_STAYS: Duration = LINGER;
 /// How long the relief beside workers that compute may be busy, or without a core, before another one leads.
 const BUSY_BEFORE_RELIEF: Duration = Duration::from_millis(10);
-/// The most standbys that do not block, beside one for each extra taker. Each may be occupied by a task that was quick before; with a bound,
-/// many such tasks at once do not take a thread each.
+/// The most standbys that do not block, beside one for each extra taker. Each may be occupied by a task that
+/// was quick before; with a bound, many such tasks at once do not take a thread each.
 const STANDBYS: usize = 2;
 /// The most reliefs. There are several only if wakers block them.
 const MAX_RELIEFS: usize = 256;
@@ -241,8 +241,8 @@ impl Memory {
     }
 
     /// Has tasks marked as slow that block, or have computed for a tick in one poll, and lists the threads in
-    /// known code for reports of stalls. A thread that has blocked for less than [`INNOCENT`] is not listed if a worker had no core
-    /// at the last look.
+    /// known code for reports of stalls. A thread that has blocked for less than [`INNOCENT`] is not listed if a
+    /// worker had no core at the last look.
     fn look_at_stays(&self, seen: &Snapshot, actions: &mut Actions) {
         for (id, member) in seen.members.iter().enumerate() {
             let Some(doing) = member.doing else { continue };
